@@ -1,0 +1,53 @@
+#pragma once
+// Every exception that Taut throws derives from `taut::Error`. A message starts with the operator or the
+// function, states what was expected and what came, and says what to do.
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace taut {
+
+/// The base of all exceptions thrown by Taut.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Operand shapes, or the options of an operator, do not fit together.
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A file or data set is missing, damaged or not of the expected kind.
+class DataError : public Error {
+ public:
+  /// `offset` is the byte position in `path` at which the fault was found, or -1 if it has none.
+  DataError(std::string path, std::int64_t offset, const std::string& message)
+      : Error(path + (offset >= 0 ? " (byte " + std::to_string(offset) + ")" : "") + ": " + message),
+        path_(std::move(path)),
+        offset_(offset) {}
+
+  const std::string& path() const { return path_; }
+  std::int64_t offset() const { return offset_; }
+
+ private:
+  std::string path_;
+  std::int64_t offset_;
+};
+
+/// A call to a device's library failed.
+class DeviceError : public Error {
+ public:
+  DeviceError(const std::string& call, int code)
+      : Error(call + " failed with code " + std::to_string(code)), code_(code) {}
+
+  int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+}  // namespace taut
