@@ -56,7 +56,7 @@ inline void apply_threads() {
 /// only. Serial when n <= grain, on one thread and inside another parallel region. Where `grain` is 64 or
 /// more, chunks start at multiples of 64 items, so that no two threads write to one cache line. An exception
 /// thrown by `body` is re-thrown here after all chunks have ended; of several, the one of the first chunk.
-template <class F> void parallel_for(std::int64_t n, std::int64_t grain, F&& body) {
+template <class F> void parallel_for(std::int64_t n, [[maybe_unused]] std::int64_t grain, F&& body) {
   if (n <= 0) return;
 #ifdef _OPENMP
   if (grain < 1) grain = 1;
