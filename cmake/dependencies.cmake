@@ -1,0 +1,75 @@
+# Finds what Taut can use. Sets TAUT_HAS_<NAME> (1 or 0) and TAUT_LIBRARIES, what taut::taut links.
+#
+# Everything comes from the system first. What is missing is fetched at a pinned version: tools of our own tests,
+# examples and benchmarks always, optional libraries of users' programs only when asked for with TAUT_<NAME>=ON.
+include(FetchContent)
+list(PREPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+set(CMAKE_POLICY_VERSION_MINIMUM 3.5)  # some pinned versions name an older CMake than CMake 4 accepts
+
+# Declares a package by its archive; FetchContent_MakeAvailable then tries find_package before it downloads.
+function(taut_declare name url sha256)
+  FetchContent_Declare(${name} URL ${url} URL_HASH SHA256=${sha256} DOWNLOAD_EXTRACT_TIMESTAMP OFF SYSTEM ${ARGN})
+endfunction()
+
+foreach(name ONEDNN OPENMP XSIMD ZLIB)
+  set(TAUT_${name} AUTO CACHE STRING "AUTO (use it if installed), ON (insist) or OFF")
+  set_property(CACHE TAUT_${name} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT TAUT_${name} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "TAUT_${name} is \"${TAUT_${name}}\": it must be AUTO, ON or OFF")
+  endif()
+  set(TAUT_HAS_${name} 0)
+endforeach()
+
+find_package(Threads REQUIRED)
+set(TAUT_LIBRARIES Threads::Threads)
+
+if(TAUT_OPENMP)
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  if(OpenMP_CXX_FOUND)
+    set(TAUT_HAS_OPENMP 1)
+    list(APPEND TAUT_LIBRARIES OpenMP::OpenMP_CXX)
+  elseif(TAUT_OPENMP STREQUAL "ON")
+    message(FATAL_ERROR "TAUT_OPENMP=ON, but ${CMAKE_CXX_COMPILER} has no OpenMP; with clang install libomp-dev")
+  endif()
+endif()
+
+if(TAUT_ZLIB)
+  find_package(ZLIB QUIET)
+  if(ZLIB_FOUND)
+    set(TAUT_HAS_ZLIB 1)
+    list(APPEND TAUT_LIBRARIES ZLIB::ZLIB)
+  elseif(TAUT_ZLIB STREQUAL "ON")
+    message(FATAL_ERROR "TAUT_ZLIB=ON, but zlib was not found; install zlib1g-dev")
+  endif()
+endif()
+
+if(TAUT_XSIMD)
+  find_package(xsimd QUIET CONFIG)
+  if(NOT xsimd_FOUND AND TAUT_XSIMD STREQUAL "ON")
+    taut_declare(xsimd https://github.com/xtensor-stack/xsimd/archive/refs/tags/13.0.0.tar.gz
+      8bdbbad0c3e7afa38d88d0d484d70a1671a1d8aefff03f4223ab2eb6a41110a3)
+    FetchContent_MakeAvailable(xsimd)
+    set(xsimd_VERSION "13.0.0, fetched")
+  endif()
+  if(TARGET xsimd)
+    set(TAUT_HAS_XSIMD 1)
+    list(APPEND TAUT_LIBRARIES xsimd)
+  endif()
+endif()
+
+if(TAUT_ONEDNN)
+  find_package(oneDNN QUIET MODULE)
+  if(NOT oneDNN_FOUND AND TAUT_ONEDNN STREQUAL "ON")
+    set(DNNL_BUILD_TESTS OFF)
+    set(DNNL_BUILD_EXAMPLES OFF)
+    taut_declare(onednn https://github.com/oneapi-src/oneDNN/archive/refs/tags/v2.7.3.tar.gz
+      a50993aa6265b799b040fe745e0010502f9f7103cc53a9525d59646aef006633)
+    FetchContent_MakeAvailable(onednn)
+    add_library(oneDNN::oneDNN ALIAS dnnl)
+    set(oneDNN_VERSION "2.7.3, fetched")
+  endif()
+  if(TARGET oneDNN::oneDNN)
+    set(TAUT_HAS_ONEDNN 1)
+    list(APPEND TAUT_LIBRARIES oneDNN::oneDNN)
+  endif()
+endif()

@@ -1,0 +1,33 @@
+# Installs the headers, the CMake package and the pkg-config file.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taut)
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(TARGETS taut EXPORT taut-targets)
+install(EXPORT taut-targets NAMESPACE taut:: DESTINATION ${config_dir})
+
+configure_package_config_file(cmake/taut-config.cmake.in taut-config.cmake INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(taut-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/taut-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/taut-config-version.cmake
+  cmake/FindoneDNN.cmake DESTINATION ${config_dir})
+
+set(pc_cflags "-DTAUT_HAS_ONEDNN=${TAUT_HAS_ONEDNN} -DTAUT_HAS_XSIMD=${TAUT_HAS_XSIMD} -DTAUT_HAS_ZLIB=${TAUT_HAS_ZLIB}")
+set(pc_libs "-pthread")
+set(pc_requires "")
+if(TAUT_HAS_OPENMP)
+  string(APPEND pc_cflags " ${OpenMP_CXX_FLAGS}")
+  string(APPEND pc_libs " ${OpenMP_CXX_FLAGS}")
+endif()
+if(TAUT_HAS_ONEDNN)
+  string(APPEND pc_libs " -ldnnl")
+endif()
+if(TAUT_HAS_XSIMD)
+  string(APPEND pc_requires " xsimd")
+endif()
+if(TAUT_HAS_ZLIB)
+  string(APPEND pc_requires " zlib")
+endif()
+configure_file(cmake/taut.pc.in taut.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/taut.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
