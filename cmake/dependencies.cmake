@@ -4,11 +4,18 @@
 # examples and benchmarks always, optional libraries of users' programs only when asked for with TAUT_<NAME>=ON.
 include(FetchContent)
 list(PREPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a project above this one links them through taut::taut
 set(CMAKE_POLICY_VERSION_MINIMUM 3.5)  # some pinned versions name an older CMake than CMake 4 accepts
 
 # Declares a package by its archive; FetchContent_MakeAvailable then tries find_package before it downloads.
 function(taut_declare name url sha256)
-  FetchContent_Declare(${name} URL ${url} URL_HASH SHA256=${sha256} DOWNLOAD_EXTRACT_TIMESTAMP OFF SYSTEM ${ARGN})
+  FetchContent_Declare(${name} URL ${url} URL_HASH SHA256=${sha256} SYSTEM ${ARGN})
+endfunction()
+
+# Gives a fetched target the name that find_package gives it, which installed packages look for.
+function(taut_imported name target)
+  add_library(${name} INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(${name} INTERFACE ${target})
 endfunction()
 
 foreach(name ONEDNN OPENMP XSIMD ZLIB)
@@ -44,16 +51,17 @@ if(TAUT_ZLIB)
 endif()
 
 if(TAUT_XSIMD)
-  find_package(xsimd QUIET CONFIG)
+  find_package(xsimd QUIET MODULE)
   if(NOT xsimd_FOUND AND TAUT_XSIMD STREQUAL "ON")
     taut_declare(xsimd https://github.com/xtensor-stack/xsimd/archive/refs/tags/13.0.0.tar.gz
       8bdbbad0c3e7afa38d88d0d484d70a1671a1d8aefff03f4223ab2eb6a41110a3)
     FetchContent_MakeAvailable(xsimd)
+    taut_imported(xsimd::xsimd xsimd)
     set(xsimd_VERSION "13.0.0, fetched")
   endif()
-  if(TARGET xsimd)
+  if(TARGET xsimd::xsimd)
     set(TAUT_HAS_XSIMD 1)
-    list(APPEND TAUT_LIBRARIES xsimd)
+    list(APPEND TAUT_LIBRARIES xsimd::xsimd)
   endif()
 endif()
 
@@ -65,7 +73,7 @@ if(TAUT_ONEDNN)
     taut_declare(onednn https://github.com/oneapi-src/oneDNN/archive/refs/tags/v2.7.3.tar.gz
       a50993aa6265b799b040fe745e0010502f9f7103cc53a9525d59646aef006633)
     FetchContent_MakeAvailable(onednn)
-    add_library(oneDNN::oneDNN ALIAS dnnl)
+    taut_imported(oneDNN::oneDNN dnnl)
     set(oneDNN_VERSION "2.7.3, fetched")
   endif()
   if(TARGET oneDNN::oneDNN)
@@ -73,3 +81,5 @@ if(TAUT_ONEDNN)
     list(APPEND TAUT_LIBRARIES oneDNN::oneDNN)
   endif()
 endif()
+
+unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)  # CMake 3.25 mistakes it together with FIND_PACKAGE_ARGS
