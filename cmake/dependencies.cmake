@@ -9,7 +9,7 @@ set(CMAKE_POLICY_VERSION_MINIMUM 3.5)  # some pinned versions name an older CMak
 
 # Declares a package by its archive; FetchContent_MakeAvailable then tries find_package before it downloads.
 function(taut_declare name url sha256)
-  FetchContent_Declare(${name} URL ${url} URL_HASH SHA256=${sha256} SYSTEM ${ARGN})
+  FetchContent_Declare(${name} SYSTEM URL ${url} URL_HASH SHA256=${sha256} ${ARGN})
 endfunction()
 
 # Gives a fetched target the name that find_package gives it, which installed packages look for.
