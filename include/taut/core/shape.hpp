@@ -121,6 +121,13 @@ constexpr Shape broadcast_shapes(std::string_view op, const Shape& a, const Shap
   return result;
 }
 
+/// The shape that any number of shapes broadcast to.
+template <std::same_as<Shape>... Shapes> constexpr Shape broadcast_all(std::string_view op, const Shapes&... shapes) {
+  Shape result;
+  ((result = broadcast_shapes(op, result, shapes)), ...);
+  return result;
+}
+
 /// `axis` counted from the front, checked against `rank`.
 constexpr int normalize_axis(std::string_view op, std::int64_t axis, const Shape& shape) {
   require(axis >= -shape.rank() && axis < shape.rank(), op, "the axis is out of range for the operand",

@@ -1,0 +1,135 @@
+#pragma once
+// `CpuArray`: the leaf that computes on the CPU. A handle of a pooled, reference-counted buffer and a shape; dense,
+// row-major. Kernels stand in the other headers of this folder, under the names of the operators' headers.
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "../core/pool.hpp"
+#include "../core/random.hpp"
+#include "../op/operator.hpp"
+#include "parallel.hpp"
+
+namespace taut {
+
+namespace cpu {
+/// Elements below which a second thread costs more than it saves.
+inline constexpr std::int64_t default_grain = 32768;
+}  // namespace cpu
+
+/// A dense array of E on the CPU. Copies share the buffer, which nobody changes while it is shared.
+template <class E>
+class BasicCpuArray {
+ public:
+  using tensor_tag = void;
+  using Element = E;
+  using Index = BasicCpuArray<std::int64_t>;
+
+  /// No elements and no buffer: a place-holder to assign to.
+  BasicCpuArray() : shape_{0} {}
+
+  /// An array whose elements the caller is about to write.
+  static BasicCpuArray uninitialized(const Shape& shape) {
+    for (const auto extent : shape) require(extent >= 0, "array: an extent is negative", shape);
+    return BasicCpuArray(Buffer::allocate(byte_count(shape)), shape);
+  }
+
+  /// Every element is `value`.
+  static BasicCpuArray full(const Shape& shape, E value) {
+    return generate(shape, [value](std::int64_t) { return value; });
+  }
+  static BasicCpuArray zeros(const Shape& shape) { return full(shape, E(0)); }
+  static BasicCpuArray ones(const Shape& shape) { return full(shape, E(1)); }
+
+  /// Copies `values`, in row-major order. Throws `ShapeError` if their number is not the shape's.
+  static BasicCpuArray from_host(std::span<const E> values, const Shape& shape) {
+    if (static_cast<std::int64_t>(values.size()) != shape.size())
+      throw ShapeError("from_host: " + std::to_string(values.size()) + " values for the shape " +
+                       to_string(shape));
+    return generate(shape, [from = values.data()](std::int64_t i) { return from[i]; });
+  }
+
+  /// Independent samples of the uniform distribution on [low, high).
+  static BasicCpuArray uniform(const Shape& shape, E low, E high, Rng& rng) {
+    const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
+    return generate(shape, [=](std::int64_t i) {
+      return low + (high - low) * stream.template uniform<E>(static_cast<std::uint64_t>(i));
+    });
+  }
+
+  /// Independent samples of the normal distribution with the given mean and standard deviation.
+  static BasicCpuArray normal(const Shape& shape, E mean, E deviation, Rng& rng) {
+    const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
+    return generate(shape, [=](std::int64_t i) {
+      return mean + deviation * stream.template normal<E>(static_cast<std::uint64_t>(i));
+    });
+  }
+
+  const Shape& shape() const { return shape_; }
+  const E* data() const { return reinterpret_cast<const E*>(buffer_.data()); }
+
+  /// The elements as a view, valid while a copy of this array lives.
+  std::span<const E> span() const { return {data(), static_cast<std::size_t>(shape_.size())}; }
+
+  /// The elements in row-major order.
+  std::vector<E> to_host() const { return {data(), data() + shape_.size()}; }
+
+  /// The only element. Throws `ShapeError` if there are none or more.
+  E item() const {
+    require(shape_.size() == 1, "item: takes a tensor of one element", shape_);
+    return *data();
+  }
+
+  /// Whether no other handle shares the buffer, so that a kernel that owns this one may overwrite it.
+  bool unique() const { return buffer_.unique(); }
+
+  /// For kernels: write access to a buffer that nobody else can see.
+  E* mutable_data() { return reinterpret_cast<E*>(buffer_.data()); }
+
+  /// The same buffer under another shape of the same size.
+  BasicCpuArray with_shape(const Shape& shape) const& { return BasicCpuArray(buffer_, shape); }
+  BasicCpuArray with_shape(const Shape& shape) && { return BasicCpuArray(std::move(buffer_), shape); }
+
+ private:
+  BasicCpuArray(Buffer buffer, const Shape& shape) : buffer_(std::move(buffer)), shape_(shape) {}
+
+  static std::size_t byte_count(const Shape& shape) {
+    std::size_t bytes = sizeof(E);
+    for (const auto extent : shape)
+      if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes))
+        throw ShapeError("array: " + to_string(shape) + " has more elements than memory can address");
+    return bytes;
+  }
+
+  template <class F>
+  static BasicCpuArray generate(const Shape& shape, F element) {
+    auto array = uninitialized(shape);
+    E* to = array.mutable_data();
+    cpu::parallel_for(shape.size(), cpu::default_grain, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = element(i);
+    });
+    return array;
+  }
+
+  Buffer buffer_;
+  Shape shape_;
+};
+
+using CpuArray = BasicCpuArray<float>;
+
+namespace cpu {
+
+template <class X>
+inline constexpr bool is_array = false;
+template <class E>
+inline constexpr bool is_array<BasicCpuArray<E>> = true;
+
+/// Operands of one element type, all of them arrays.
+template <class X, class... Xs>
+concept SameArrays = is_array<std::remove_cvref_t<X>> &&
+                     (std::same_as<std::remove_cvref_t<X>, std::remove_cvref_t<Xs>> && ...);
+
+}  // namespace cpu
+}  // namespace taut

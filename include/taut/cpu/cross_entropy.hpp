@@ -1,0 +1,78 @@
+#pragma once
+// Cross-entropy and selection by label on dense arrays.
+
+#include <cmath>
+#include <vector>
+
+#include "../op/cross_entropy.hpp"
+#include "softmax.hpp"
+
+namespace taut {
+
+namespace cpu {
+
+inline void check_labels(std::string_view op, std::span<const std::int64_t> labels, std::int64_t classes) {
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] < 0 || labels[i] >= classes)
+      throw Error(std::string(op) + ": label " + std::to_string(labels[i]) + " at position " + std::to_string(i) +
+                  " is not one of the classes 0 to " + std::to_string(classes - 1));
+}
+
+}  // namespace cpu
+
+template <class E>
+BasicCpuArray<E> eval(const op::Pick& op, const BasicCpuArray<E>& x, const BasicCpuArray<std::int64_t>& labels) {
+  auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape(), labels.shape()));
+  const auto classes = x.shape()[1];
+  cpu::check_labels(op.name, labels.span(), classes);
+  for (std::int64_t i = 0; i < x.shape()[0]; ++i)
+    out.mutable_data()[i] = x.data()[i * classes + labels.data()[i]];
+  return out;
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::Unpick& op, const BasicCpuArray<E>& x, const BasicCpuArray<std::int64_t>& labels) {
+  auto out = BasicCpuArray<E>::zeros(op.shape(x.shape(), labels.shape()));
+  cpu::check_labels(op.name, labels.span(), op.classes);
+  for (std::int64_t i = 0; i < x.shape()[0]; ++i)
+    out.mutable_data()[i * op.classes + labels.data()[i]] = x.data()[i];
+  return out;
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::CrossEntropy& op, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<std::int64_t>& labels) {
+  auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape(), labels.shape()));
+  const auto rows = x.shape()[0], classes = x.shape()[1];
+  cpu::check_labels(op.name, labels.span(), classes);
+  std::vector<double> losses(static_cast<std::size_t>(rows));
+  cpu::parallel_for(rows, std::max<std::int64_t>(1, cpu::default_grain / (8 * std::max<std::int64_t>(classes, 1))),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      std::vector<E> scratch(static_cast<std::size_t>(classes));
+                      for (auto i = begin; i < end; ++i) {
+                        const E* row = x.data() + i * classes;
+                        losses[static_cast<std::size_t>(i)] =
+                            static_cast<double>(cpu::log_sum_exp(row, classes, scratch.data())) -
+                            static_cast<double>(row[labels.data()[i]]);
+                      }
+                    });
+  double total = 0;
+  for (const double loss : losses) total += loss;
+  *out.mutable_data() = static_cast<E>(total / static_cast<double>(rows));
+  return out;
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::CrossEntropyGradient& op, const BasicCpuArray<E>& g, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<std::int64_t>& labels) {
+  op.shape(g.shape(), x.shape(), labels.shape());
+  cpu::check_labels(op.name, labels.span(), x.shape()[1]);
+  const E scale = g.item() / static_cast<E>(x.shape()[0]);
+  auto out = eval(op::Softmax{1}, x);
+  E* to = out.mutable_data();
+  for (std::int64_t i = 0; i < x.shape()[0]; ++i) to[i * x.shape()[1] + labels.data()[i]] -= E(1);
+  for (std::int64_t i = 0; i < x.shape().size(); ++i) to[i] *= scale;
+  return out;
+}
+
+}  // namespace taut

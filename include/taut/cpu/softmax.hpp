@@ -1,0 +1,84 @@
+#pragma once
+// Softmax and its logarithm on dense arrays: one pass for the maximum, one for the exponentials, one to normalise,
+// row by row while the row is in cache.
+
+#include <cmath>
+
+#include "../op/softmax.hpp"
+#include "reduce.hpp"
+
+namespace taut {
+
+namespace cpu {
+
+/// Calls kernel(x, n, y) for each row along `axis`; rows that are not contiguous are brought together first.
+template <class E, class Kernel>
+BasicCpuArray<E> along_axis(const BasicCpuArray<E>& x, int axis, const Kernel& kernel) {
+  if (axis != x.shape().rank() - 1) {
+    const op::Permute order = [&] {
+      Axes axes;
+      for (int i = 0; i < x.shape().rank(); ++i) axes.push_back(i);
+      std::swap(axes.items[axis], axes.items[x.shape().rank() - 1]);
+      return op::Permute{axes};
+    }();
+    const auto moved = eval(order, x);
+    return eval(order, along_axis(moved, x.shape().rank() - 1, kernel));
+  }
+  auto y = BasicCpuArray<E>::uninitialized(x.shape());
+  const auto n = x.shape()[-1];
+  if (x.shape().size() == 0) return y;
+  E* to = y.mutable_data();
+  parallel_for(x.shape().size() / n, std::max<std::int64_t>(1, default_grain / (8 * n)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto i = begin; i < end; ++i) kernel(x.data() + i * n, n, to + i * n);
+               });
+  return y;
+}
+
+/// y = exp(x - max x); returns Σ y. Rows of any length go through packs.
+template <class E>
+double exp_shifted(const E* x, std::int64_t n, E largest, E* y) {
+  struct ExpShifted {
+    E shift;
+    template <class S>
+    S operator()(S value) const {
+      using std::exp;
+      return exp(value - S(shift));
+    }
+  };
+  map_contiguous(ExpShifted{largest}, n, y, std::array{x});
+  return static_cast<double>(reduce_row<SumReducer>(n, y));
+}
+
+/// ln Σ exp(x), with `scratch` of n elements for the exponentials.
+template <class E>
+E log_sum_exp(const E* x, std::int64_t n, E* scratch) {
+  const E largest = reduce_row<ExtremeReducer<true>>(n, x);
+  return largest + static_cast<E>(std::log(exp_shifted(x, n, largest, scratch)));
+}
+
+}  // namespace cpu
+
+template <class E>
+BasicCpuArray<E> eval(const op::Softmax& op, const BasicCpuArray<E>& x) {
+  op.shape(x.shape());
+  return cpu::along_axis(x, normalize_axis(op.name, op.axis, x.shape()),
+                         [](const E* from, std::int64_t n, E* to) {
+                           const E largest = cpu::reduce_row<cpu::ExtremeReducer<true>>(n, from);
+                           const E scale = static_cast<E>(1 / cpu::exp_shifted(from, n, largest, to));
+                           for (std::int64_t i = 0; i < n; ++i) to[i] *= scale;
+                         });
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::LogSoftmax& op, const BasicCpuArray<E>& x) {
+  op.shape(x.shape());
+  return cpu::along_axis(x, normalize_axis(op.name, op.axis, x.shape()),
+                         [](const E* from, std::int64_t n, E* to) {
+                           const E largest = cpu::reduce_row<cpu::ExtremeReducer<true>>(n, from);
+                           const E log_sum = static_cast<E>(std::log(cpu::exp_shifted(from, n, largest, to)));
+                           for (std::int64_t i = 0; i < n; ++i) to[i] = (from[i] - largest) - log_sum;
+                         });
+}
+
+}  // namespace taut

@@ -1,0 +1,254 @@
+#pragma once
+// Operators that move elements without computing. Each one's gradient is another of them.
+
+#include <string_view>
+
+#include "operator.hpp"
+
+namespace taut {
+
+namespace op {
+
+/// The same elements in row-major order under another shape.
+struct Reshape {
+  static constexpr std::string_view name = "reshape";
+  Shape to;
+
+  constexpr Shape shape(const Shape& from) const {
+    require(from.size() == to.size(), "reshape: the number of elements differs", from, to);
+    return to;
+  }
+  template <AnyTensor T>
+  auto pullback(Needs<1>, const T&, const T& x) const {
+    return [from = x.shape()](T g) { return eval(Reshape{from}, std::move(g)); };
+  }
+};
+
+/// Axis i of the result is axis `order[i]` of the operand.
+struct Permute {
+  static constexpr std::string_view name = "permute";
+  Axes order;
+
+  constexpr Shape shape(const Shape& from) const {
+    require(order.count == from.rank(), "permute: the order must name each axis of the operand once", from);
+    Shape to = from;
+    bool seen[max_rank] = {};
+    for (int i = 0; i < from.rank(); ++i) {
+      const int axis = normalize_axis(name, order.items[i], from);
+      require(!seen[axis], "permute: the order must name each axis of the operand once", from);
+      seen[axis] = true;
+      to[i] = from[axis];
+    }
+    return to;
+  }
+  constexpr Permute inverse() const {
+    Axes back = order;
+    for (int i = 0; i < order.count; ++i) {
+      const auto axis = order.items[i];
+      back.items[axis < 0 ? axis + order.count : axis] = i;
+    }
+    return {back};
+  }
+  template <AnyTensor T>
+  auto pullback(Needs<1>, const T&, const T&) const {
+    return [back = inverse()](T g) { return eval(back, std::move(g)); };
+  }
+};
+
+/// Repeats the operand along new leading axes and along axes of extent one.
+struct BroadcastTo {
+  static constexpr std::string_view name = "broadcast_to";
+  Shape to;
+
+  constexpr Shape shape(const Shape& from) const {
+    require(from.rank() <= to.rank() && broadcast_shapes(name, from, to) == to,
+            "broadcast_to: the operand does not broadcast to the shape", from, to);
+    return to;
+  }
+  template <AnyTensor T>
+  auto pullback(Needs<1>, const T&, const T& x) const;
+};
+
+/// Sums over the axes along which `to` would have been repeated to give the operand's shape.
+struct SumTo {
+  static constexpr std::string_view name = "sum_to";
+  Shape to;
+
+  constexpr Shape shape(const Shape& from) const {
+    require(to.rank() <= from.rank() && broadcast_shapes(name, from, to) == from,
+            "sum_to: the shape does not broadcast to the operand's", from, to);
+    return to;
+  }
+  constexpr std::int64_t flops(const Shape& from) const { return from.size(); }
+  template <AnyTensor T>
+  auto pullback(Needs<1>, const T&, const T& x) const {
+    return [from = x.shape()](T g) { return eval(BroadcastTo{from}, std::move(g)); };
+  }
+};
+
+template <AnyTensor T>
+auto BroadcastTo::pullback(Needs<1>, const T&, const T& x) const {
+  return [from = x.shape()](T g) { return eval(SumTo{from}, std::move(g)); };
+}
+
+/// The elements `start`, `start + step`, … before `stop` of one axis.
+struct Slice {
+  static constexpr std::string_view name = "slice";
+  int axis = 0;
+  std::int64_t start = 0, stop = 0, step = 1;
+
+  constexpr Shape shape(const Shape& from) const {
+    Shape to = from;
+    const int a = normalize_axis(name, axis, from);
+    require(step >= 1, "slice: the step must be at least 1", from);
+    require(0 <= start && start <= stop && stop <= from[a],
+            "slice: needs 0 <= start <= stop <= the axis's extent", from);
+    to[a] = (stop - start + step - 1) / step;
+    return to;
+  }
+  template <AnyTensor T>
+  auto pullback(Needs<1>, const T&, const T& x) const;
+};
+
+/// Zeros of extent `extent` along one axis, with the operand put at `start`, `start + step`, …: the adjoint of
+/// `Slice`.
+struct Unslice {
+  static constexpr std::string_view name = "unslice";
+  int axis = 0;
+  std::int64_t start = 0, step = 1, extent = 0;
+
+  constexpr Shape shape(const Shape& from) const {
+    Shape to = from;
+    const int a = normalize_axis(name, axis, from);
+    require(step >= 1 && start >= 0 && (from[a] == 0 || start + (from[a] - 1) * step < extent),
+            "unslice: the operand does not fit the extent", from);
+    to[a] = extent;
+    return to;
+  }
+  template <AnyTensor T>
+  auto pullback(Needs<1>, const T&, const T& x) const {
+    const auto stop = std::min(extent, start + x.shape()[axis] * step);
+    return [back = Slice{axis, start, stop, step}](T g) { return eval(back, g); };
+  }
+};
+
+template <AnyTensor T>
+auto Slice::pullback(Needs<1>, const T&, const T& x) const {
+  return [back = Unslice{axis, start, step, x.shape()[axis]}](T g) { return eval(back, g); };
+}
+
+/// The operands one after the other along one axis; all other extents agree.
+struct Concat {
+  static constexpr std::string_view name = "concat";
+  int axis = 0;
+
+  template <std::same_as<Shape>... Shapes>
+  constexpr Shape shape(const Shape& first, const Shapes&... rest) const {
+    Shape to = first;
+    const int a = normalize_axis(name, axis, first);
+    const auto append = [&](const Shape& next) {
+      Shape same = next;
+      if (next.rank() == first.rank()) same[a] = first[a];
+      require(same == first, "concat: the operands must agree in all other axes", first, next);
+      to[a] += next[a];
+    };
+    (append(rest), ...);
+    return to;
+  }
+  template <AnyTensor T, std::same_as<T>... Ts>
+  auto pullback(Needs<static_cast<int>(sizeof...(Ts))> needs, const T&, const Ts&... xs) const {
+    constexpr auto n = sizeof...(Ts);
+    const int a = normalize_axis(name, axis, std::get<0>(std::array{xs.shape()...}));
+    return [needs, a, extents = std::array<std::int64_t, n>{xs.shape()[a]...}](const T& g) {
+      std::array<T, n> gradients;
+      std::int64_t start = 0;
+      for (std::size_t i = 0; i < n; start += extents[i], ++i)
+        if (needs[static_cast<int>(i)]) gradients[i] = eval(Slice{a, start, start + extents[i]}, g);
+      return gradients;
+    };
+  }
+};
+
+}  // namespace op
+
+/// The same elements in row-major order under the shape `to`. One extent may be -1: it is what remains.
+template <AnyTensor X>
+constexpr auto reshape(X&& x, Shape to) {
+  const Shape from = x.shape();
+  std::int64_t known = 1;
+  int open = -1;
+  for (int i = 0; i < to.rank(); ++i) {
+    require(to[i] >= -1 && (to[i] != -1 || open < 0), "reshape: one extent at most may be -1", from, to);
+    if (to[i] == -1)
+      open = i;
+    else
+      known *= to[i];
+  }
+  if (open >= 0) {
+    require(known > 0 && from.size() % known == 0, "reshape: the number of elements differs", from, to);
+    to[open] = from.size() / known;
+  }
+  return eval(op::Reshape{to}, std::forward<X>(x));
+}
+
+/// All axes from `start` on become one: `flatten(images)` is [N, C·H·W] of [N, C, H, W].
+template <AnyTensor X>
+constexpr auto flatten(X&& x, int start = 1) {
+  const Shape from = x.shape();
+  Shape to;
+  std::int64_t rest = 1;
+  for (int i = 0; i < from.rank(); ++i)
+    if (i < start)
+      to.push_back(from[i]);
+    else
+      rest *= from[i];
+  to.push_back(rest);
+  return eval(op::Reshape{to}, std::forward<X>(x));
+}
+
+/// Axis i of the result is axis `order[i]` of x.
+template <AnyTensor X>
+constexpr auto permute(X&& x, Axes order) {
+  return eval(op::Permute{order}, std::forward<X>(x));
+}
+
+/// Exchanges two axes, by default the last two: the transpose of a matrix.
+template <AnyTensor X>
+constexpr auto transpose(X&& x, int axis0 = -2, int axis1 = -1) {
+  const Shape from = x.shape();
+  Axes order;
+  for (int i = 0; i < from.rank(); ++i) order.push_back(i);
+  const int a = normalize_axis("transpose", axis0, from), b = normalize_axis("transpose", axis1, from);
+  std::swap(order.items[a], order.items[b]);
+  return eval(op::Permute{order}, std::forward<X>(x));
+}
+
+/// Repeats x along new leading axes and along axes of extent one, to the shape `to`.
+template <AnyTensor X>
+constexpr auto broadcast_to(X&& x, Shape to) {
+  return eval(op::BroadcastTo{to}, std::forward<X>(x));
+}
+
+/// Sums x over the axes along which a tensor of shape `to` broadcasts to it: the adjoint of `broadcast_to`.
+template <AnyTensor X>
+constexpr auto sum_to(X&& x, Shape to) {
+  return eval(op::SumTo{to}, std::forward<X>(x));
+}
+
+/// x[start:stop:step] along one axis. Negative `start` and `stop` count from the end.
+template <AnyTensor X>
+constexpr auto slice(X&& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
+  const Shape from = x.shape();
+  const auto extent = from[normalize_axis("slice", axis, from)];
+  if (start < 0) start += extent;
+  if (stop < 0) stop += extent;
+  return eval(op::Slice{axis, start, stop, step}, std::forward<X>(x));
+}
+
+/// The tensors one after the other along `axis`; all other extents agree.
+template <AnyTensor... Xs>
+constexpr auto concat(int axis, Xs&&... xs) {
+  return eval(op::Concat{axis}, std::forward<Xs>(xs)...);
+}
+
+}  // namespace taut
