@@ -1,0 +1,334 @@
+#pragma once
+// The memory of CPU tensors: `cpu::Pool`, a caching allocator of 64-byte aligned blocks, and `cpu::Buffer`,
+// the reference-counted handle to one block. Fresh large allocations cost a page fault every 4 KiB, which is
+// more than most kernels take; a training step that allocates the same sizes again and again gets warm blocks
+// instead.
+
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "error.hpp"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TAUT_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TAUT_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef TAUT_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace taut::cpu {
+
+namespace detail {
+
+/// The alignment of tensors' data: a cache line, and the width of the widest SIMD register.
+inline constexpr std::size_t alignment = 64;
+
+/// What stands in front of a buffer's data. The links are used while the block is cached.
+struct alignas(alignment) Block {
+  std::atomic<std::size_t> references{1};
+  std::size_t bytes = 0;       ///< as requested
+  std::size_t size_class = 0;  ///< see `size_class_of`
+  Block* above = nullptr;      ///< neighbours in the stack of cached blocks of this class
+  Block* below = nullptr;
+  Block* newer = nullptr;  ///< neighbours in the list of all cached blocks by time of release
+  Block* older = nullptr;
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+};
+static_assert(sizeof(Block) == alignment);
+
+/// Capacities are multiples of 64 bytes up to 512, then four to each power of two (1, 1.25, 1.5, 1.75), so
+/// that less than a quarter of a request above 256 bytes is wasted, and nothing of a power of two.
+constexpr std::size_t size_class_of(std::size_t bytes) {
+  const std::size_t lines = bytes == 0 ? 0 : (bytes - 1) / alignment;  // one less than the cache lines needed
+  if (lines < 4) return lines;
+  const int shift = std::bit_width(lines) - 3;
+  return static_cast<std::size_t>(shift) * 4 + (lines >> shift);
+}
+
+/// The capacity in bytes of a size class.
+constexpr std::size_t capacity_of(std::size_t size_class) {
+  if (size_class < 4) return (size_class + 1) * alignment;
+  const std::size_t shift = size_class / 4 - 1;
+  return ((size_class - shift * 4 + 1) << shift) * alignment;
+}
+
+/// What a block of a size class takes from the system.
+constexpr std::size_t block_bytes(std::size_t size_class) { return sizeof(Block) + capacity_of(size_class); }
+
+/// The most bytes one buffer can have: 128 TiB, the address space of a process.
+inline constexpr std::size_t max_bytes = std::size_t{1} << 47;
+
+inline void poison([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::size_t bytes) {
+#ifdef TAUT_ADDRESS_SANITIZER
+  ASAN_POISON_MEMORY_REGION(begin, bytes);
+#endif
+}
+
+inline void unpoison([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::size_t bytes) {
+#ifdef TAUT_ADDRESS_SANITIZER
+  ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
+#endif
+}
+
+/// A mutex of one byte without constructor or destructor at run time, and without <mutex>'s compile time.
+class Lock {
+ public:
+  explicit Lock(std::atomic_flag& flag) : flag_(flag) {
+    while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true, std::memory_order_relaxed);
+  }
+  ~Lock() {
+    flag_.clear(std::memory_order_release);
+    flag_.notify_one();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::atomic_flag& flag_;
+};
+
+/// The cached blocks: a stack a size class, and all in one list by time of release. Blocks linked by `newer`
+/// alone form a chain, in which blocks leave the cache. Not thread-safe.
+class Cache {
+ public:
+  std::size_t bytes() const { return bytes_; }
+
+  /// Removes and returns the most recently released block of a class; null if there is none.
+  Block* take(std::size_t size_class) {
+    Block* const block = top_[size_class];
+    if (block != nullptr) unlink(block);
+    return block;
+  }
+
+  void put(Block* block) {
+    Block*& top = top_[block->size_class];
+    block->above = nullptr;
+    block->below = top;
+    if (top != nullptr) top->above = block;
+    top = block;
+    block->newer = nullptr;
+    block->older = newest_;
+    (newest_ != nullptr ? newest_->newer : oldest_) = block;
+    newest_ = block;
+    bytes_ += block_bytes(block->size_class);
+  }
+
+  /// Removes the oldest blocks until at most `limit` bytes are cached, and returns their chain.
+  Block* shrink(std::size_t limit) {
+    Block* chain = nullptr;
+    while (bytes_ > limit) {
+      Block* const block = oldest_;
+      unlink(block);
+      block->newer = chain;
+      chain = block;
+    }
+    return chain;
+  }
+
+ private:
+  void unlink(Block* block) {
+    (block->above != nullptr ? block->above->below : top_[block->size_class]) = block->below;
+    if (block->below != nullptr) block->below->above = block->above;
+    (block->newer != nullptr ? block->newer->older : newest_) = block->older;
+    (block->older != nullptr ? block->older->newer : oldest_) = block->newer;
+    bytes_ -= block_bytes(block->size_class);
+  }
+
+  Block* top_[size_class_of(max_bytes) + 1] = {};
+  Block* newest_ = nullptr;
+  Block* oldest_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace detail
+
+/// The process's pool of CPU memory. Blocks that buffers release are kept and handed out again to requests of
+/// the same size class. When more than `cache_limit()` bytes would be cached, those released longest ago go
+/// back to the system. Thread-safe. It has no destructor, so buffers may outlive every other static object.
+class Pool {
+ public:
+  /// Bytes of all blocks that buffers hold, headers and rounding included.
+  static std::size_t live_bytes() {
+    const detail::Lock lock(mutex_);
+    return live_bytes_;
+  }
+
+  /// Bytes of all blocks kept for reuse, counted likewise.
+  static std::size_t cached_bytes() {
+    const detail::Lock lock(mutex_);
+    return cache_.bytes();
+  }
+
+  /// The most bytes that are kept for reuse. By default a quarter of the machine's memory.
+  static std::size_t cache_limit() {
+    const detail::Lock lock(mutex_);
+    return limit();
+  }
+
+  /// Sets the limit, and returns to the system what is cached beyond it. 0 turns caching off.
+  static void cache_limit(std::size_t bytes) { free_chain(shrink(bytes, bytes)); }
+
+  /// Returns all cached blocks to the system.
+  static void trim() { free_chain(shrink(0, cache_limit())); }
+
+ private:
+  friend class Buffer;
+  using Block = detail::Block;
+
+  static constexpr std::size_t unset = ~std::size_t{0};
+
+  /// A block for `bytes` bytes with one reference, its contents undefined. Throws `Error` if there is none.
+  static Block* acquire(std::size_t bytes) {
+    if (bytes > detail::max_bytes) fail(bytes);
+    const std::size_t size_class = detail::size_class_of(bytes);
+    Block* block = take(size_class);
+    if (block == nullptr) block = make(bytes, size_class);
+    block->references.store(1, std::memory_order_relaxed);
+    block->bytes = bytes;
+    detail::poison(block->data(), detail::capacity_of(size_class));
+    detail::unpoison(block->data(), bytes);
+    return block;
+  }
+
+  /// Takes back a block that nobody refers to any more.
+  static void release(Block* block) noexcept {
+    detail::poison(block->data(), detail::capacity_of(block->size_class));
+    free_chain(put(block));
+  }
+
+  /// Counts a block of the class as live, and returns a cached one, or null if there is none.
+  static Block* take(std::size_t size_class) {
+    const detail::Lock lock(mutex_);
+    live_bytes_ += detail::block_bytes(size_class);
+    return cache_.take(size_class);
+  }
+
+  /// Caches a block, and returns the chain of those that must go for it.
+  static Block* put(Block* block) noexcept {
+    const detail::Lock lock(mutex_);
+    live_bytes_ -= detail::block_bytes(block->size_class);
+    cache_.put(block);
+    return cache_.shrink(limit());
+  }
+
+  static Block* shrink(std::size_t bytes, std::size_t new_limit) {
+    const detail::Lock lock(mutex_);
+    limit_ = new_limit;
+    return cache_.shrink(bytes);
+  }
+
+  static Block* make(std::size_t bytes, std::size_t size_class) {
+    void* memory = system_allocate(size_class);
+    if (memory == nullptr) {
+      trim();
+      memory = system_allocate(size_class);
+    }
+    if (memory == nullptr) {
+      discount(size_class);
+      fail(bytes);
+    }
+    auto* block = new (memory) Block;
+    block->size_class = size_class;
+    return block;
+  }
+
+  static void discount(std::size_t size_class) {
+    const detail::Lock lock(mutex_);
+    live_bytes_ -= detail::block_bytes(size_class);
+  }
+
+  static void* system_allocate(std::size_t size_class) {
+    return ::operator new (detail::block_bytes(size_class), std::align_val_t{detail::alignment},
+                           std::nothrow);
+  }
+
+  /// Returns a chain of blocks to the system. Called without the lock.
+  static void free_chain(Block* block) noexcept {
+    while (block != nullptr) {
+      Block* const next = block->newer;
+      detail::unpoison(block->data(), detail::capacity_of(block->size_class));
+      ::operator delete (static_cast<void*>(block), std::align_val_t{detail::alignment});
+      block = next;
+    }
+  }
+
+  [[noreturn]] static void fail(std::size_t bytes) {
+    throw Error("Buffer::allocate: out of memory: asked for " + std::to_string(bytes) + " bytes while " +
+                std::to_string(live_bytes()) + " are in use; use smaller tensors or batches");
+  }
+
+  static std::size_t limit() {
+    if (limit_ == unset) limit_ = default_limit();
+    return limit_;
+  }
+
+  static std::size_t default_limit() {
+    const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || page_bytes <= 0) return std::size_t{1} << 30;
+    return static_cast<std::size_t>(pages) / 4 * static_cast<std::size_t>(page_bytes);
+  }
+
+  static inline constinit std::atomic_flag mutex_;
+  static inline constinit detail::Cache cache_;
+  static inline constinit std::size_t live_bytes_ = 0;
+  static inline constinit std::size_t limit_ = unset;
+};
+
+/// A reference-counted handle to memory from the pool: what tensors hold. Copies share the memory. The handle
+/// itself is no safer between threads than a pointer; different handles to the same memory are.
+class Buffer {
+ public:
+  /// No memory: `data()` is null and `bytes()` is 0.
+  constexpr Buffer() noexcept = default;
+
+  /// `bytes` bytes of undefined content, aligned to 64. 0 is allowed. Throws `Error` if there is no memory.
+  static Buffer allocate(std::size_t bytes) { return Buffer(Pool::acquire(bytes)); }
+
+  Buffer(const Buffer& other) noexcept : block_(other.block_) {
+    if (block_ != nullptr) block_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  Buffer(Buffer&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~Buffer() {
+    if (block_ != nullptr) drop();
+  }
+
+  std::byte* data() const noexcept { return block_ == nullptr ? nullptr : block_->data(); }
+  std::size_t bytes() const noexcept { return block_ == nullptr ? 0 : block_->bytes; }
+
+  /// Whether this is the only handle to its memory, which may then be overwritten. What other threads did to
+  /// the memory before they dropped their handles has happened. False for an empty handle.
+  bool unique() const noexcept {
+    return block_ != nullptr && block_->references.load(std::memory_order_acquire) == 1;
+  }
+
+  explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  explicit Buffer(detail::Block* block) noexcept : block_(block) {}
+
+  void drop() noexcept {
+    // The only owner needs no read-modify-write: nobody else can make a copy.
+    if (unique() || block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) Pool::release(block_);
+  }
+
+  detail::Block* block_ = nullptr;
+};
+
+}  // namespace taut::cpu
