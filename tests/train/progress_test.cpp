@@ -212,6 +212,17 @@ TEST(ProgressBar, TellsTheTestPassAndStartsItAfresh) {
   EXPECT_NE(last_drawing(out).find("loss 0.5 "), std::string::npos);
 }
 
+TEST(ProgressBar, StartsAfreshAfterAnEpochsEnd) {
+  std::ostringstream out;
+  ProgressBar bar{out, on_terminal()};
+  auto worse = batch(1);
+  worse.loss = 100.0;
+  bar.on_batch(worse);
+  bar.on_epoch(result);
+  bar.on_batch(batch(2));
+  EXPECT_NE(last_drawing(out).find("loss 0.5 "), std::string::npos) << last_drawing(out);
+}
+
 TEST(ProgressBar, ShowsTheMeanOverThePass) {
   std::ostringstream out;
   ProgressBar bar{out, on_terminal()};

@@ -130,7 +130,7 @@ class ProgressBar {
     options_.terminal.interactive ? overwrite(text, text.size()) : write(text);
     write("\n");
     drawn_columns_ = 0;
-    in_pass_ = false;
+    last_.epoch = 0;  // the next batch begins a pass, whatever it is
   }
 
  private:
@@ -139,13 +139,11 @@ class ProgressBar {
   }
 
   bool begins_pass(const BatchEvent& event) const {
-    return !in_pass_ || event.phase != last_.phase || event.epoch != last_.epoch ||
-           event.batch <= last_.batch;
+    return event.phase != last_.phase || event.epoch != last_.epoch || event.batch <= last_.batch;
   }
 
   // Speeds are measured from the end of the pass's first batch, the first moment that is known.
   void begin_pass(const BatchEvent& event, double now) {
-    in_pass_ = true;
     loss_ = accuracy_ = {};
     begin_ = {now, event.batch, event.samples};
     next_drawing_ = options_.terminal.interactive ? now : now + options_.line_seconds;
@@ -244,8 +242,7 @@ class ProgressBar {
 
   std::ostream& out_;
   ProgressOptions options_;
-  BatchEvent last_{.epochs = 0};
-  bool in_pass_ = false;
+  BatchEvent last_{.epoch = 0, .epochs = 0};
   Begin begin_;
   RunningMean loss_, accuracy_;
   double next_drawing_ = 0.0;
