@@ -1,0 +1,254 @@
+// Matrix products of the CPU backend against a triple loop in double, with and without oneDNN.
+
+#include <taut/cpu/gemm.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using taut::cpu::Gemm;
+
+/// Restores the engine and the thread count that a test changes.
+class GemmTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    taut::cpu::use_onednn(true);
+    taut::set_threads(threads_);
+  }
+
+ private:
+  int threads_ = taut::threads();
+};
+
+/// Values in (-1, 1) without a pattern that a wrong index could hide in.
+template <class E> std::vector<E> random_values(std::int64_t n, std::uint32_t seed) {
+  std::vector<E> values(static_cast<std::size_t>(n));
+  std::uint32_t state = seed * 2654435761u + 1;
+  for (E& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<E>(static_cast<double>(state >> 8) / (1 << 23) - 1.0);
+  }
+  return values;
+}
+
+std::string describe(const Gemm& g) {
+  return "batch " + std::to_string(g.batch) + ", " + std::to_string(g.m) + " x " + std::to_string(g.k) +
+         " x " + std::to_string(g.n) + (g.transpose_a ? ", A transposed" : "") +
+         (g.transpose_b ? ", B transposed" : "") + (g.stride_a == 0 ? ", A shared" : "") +
+         (g.stride_b == 0 ? ", B shared" : "");
+}
+
+/// A product with operands of its own; `shared_a` and `shared_b` give the whole batch one operand.
+template <class E> struct Problem {
+  Gemm g;
+  bool with_bias = false;
+  std::vector<E> a, b, bias, c;
+
+  Problem(Gemm shape, bool shared_a, bool shared_b, bool add_bias) : g(shape), with_bias(add_bias) {
+    g.stride_a = shared_a ? 0 : g.m * g.k;
+    g.stride_b = shared_b ? 0 : g.k * g.n;
+    a = random_values<E>((shared_a ? 1 : g.batch) * g.m * g.k, 1);
+    b = random_values<E>((shared_b ? 1 : g.batch) * g.k * g.n, 2);
+    bias = random_values<E>(g.n, 3);
+    // C must be overwritten whatever it holds.
+    c.assign(static_cast<std::size_t>(g.batch * g.m * g.n), std::numeric_limits<E>::quiet_NaN());
+  }
+
+  void run() { taut::cpu::gemm(g, a.data(), b.data(), with_bias ? bias.data() : nullptr, c.data()); }
+
+  double expected(std::int64_t item, std::int64_t i, std::int64_t j) const {
+    double sum = with_bias ? double(bias[std::size_t(j)]) : 0.0;
+    for (std::int64_t p = 0; p < g.k; ++p)
+      sum += double(a[std::size_t(item * g.stride_a + (g.transpose_a ? p * g.m + i : i * g.k + p))]) *
+             double(b[std::size_t(item * g.stride_b + (g.transpose_b ? j * g.k + p : p * g.n + j))]);
+    return sum;
+  }
+
+  /// The first element that is off by more than rounding of k products can explain; empty if there is none.
+  std::string first_fault() const {
+    const double tolerance = double(std::numeric_limits<E>::epsilon()) * (4 + 2 * double(g.k));
+    for (std::int64_t item = 0; item < g.batch; ++item)
+      for (std::int64_t i = 0; i < g.m; ++i)
+        for (std::int64_t j = 0; j < g.n; ++j) {
+          const double want = expected(item, i, j), got = c[std::size_t((item * g.m + i) * g.n + j)];
+          if (!(std::abs(got - want) <= tolerance))
+            return describe(g) + (with_bias ? ", bias" : "") + ": C[" + std::to_string(item) + ", " +
+                   std::to_string(i) + ", " + std::to_string(j) + "] is " + std::to_string(got) +
+                   ", expected " + std::to_string(want);
+        }
+    return {};
+  }
+};
+
+template <class E>
+void check_all_layouts(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
+  for (int bits = 0; bits < (batch > 1 ? 32 : 8); ++bits) {
+    Problem<E> problem({.batch = batch,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .transpose_a = (bits & 1) != 0,
+                        .transpose_b = (bits & 2) != 0},
+                       (bits & 8) != 0, (bits & 16) != 0, (bits & 4) != 0);
+    problem.run();
+    ASSERT_EQ(problem.first_fault(), "");
+  }
+}
+
+template <class F> void for_each_engine_and_thread_count(F&& body) {
+  for (const bool onednn : {false, true})
+    for (const int threads : {1, 2}) {
+      taut::cpu::use_onednn(onednn);
+      taut::set_threads(threads);
+      SCOPED_TRACE((taut::cpu::uses_onednn() ? "oneDNN, " : "portable, ") + std::to_string(taut::threads()) +
+                   " thread(s)");
+      body();
+    }
+}
+
+TEST_F(GemmTest, SmallShapesOfEveryRemainder) {
+  for_each_engine_and_thread_count([] {
+    for (const std::int64_t m : {1, 2, 3, 4, 5, 7, 12, 13, 16, 25})
+      for (const std::int64_t n : {1, 2, 3, 8, 10, 15, 16, 17, 31, 32, 33, 49})
+        for (const std::int64_t k : {1, 2, 7, 16, 19}) {
+          check_all_layouts<float>(1, m, n, k);
+          check_all_layouts<double>(1, m, n, k);
+        }
+  });
+}
+
+TEST_F(GemmTest, ShapesThatCrossBlocks) {
+  for_each_engine_and_thread_count([] {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{64, 128, 784},
+                                  {64, 10, 64},
+                                  {10, 64, 64},
+                                  {128, 784, 64},
+                                  {1, 300, 600},
+                                  {300, 1, 600},
+                                  {97, 101, 103},
+                                  {130, 67, 290},
+                                  {5, 5, 1000},
+                                  {250, 70, 33}}) {
+      check_all_layouts<float>(1, m, n, k);
+      check_all_layouts<double>(1, m, n, k);
+    }
+  });
+}
+
+TEST_F(GemmTest, Batches) {
+  for_each_engine_and_thread_count([] {
+    for (const auto& [batch, m, n, k] :
+         {std::array<std::int64_t, 4>{2, 3, 5, 7}, {3, 64, 33, 50}, {9, 17, 16, 40}, {5, 1, 64, 100}}) {
+      check_all_layouts<float>(batch, m, n, k);
+      check_all_layouts<double>(batch, m, n, k);
+    }
+  });
+}
+
+TEST_F(GemmTest, EmptySumsGiveTheBiasOrZeros) {
+  for_each_engine_and_thread_count([] {
+    for (const bool bias : {false, true}) {
+      Problem<float> problem({.batch = 2, .m = 3, .n = 4, .k = 0}, false, false, bias);
+      problem.run();
+      EXPECT_EQ(problem.first_fault(), "");
+    }
+    for (const Gemm& g : {Gemm{.m = 0, .n = 4, .k = 3}, Gemm{.m = 4, .n = 0, .k = 3},
+                          Gemm{.batch = 0, .m = 4, .n = 4, .k = 3}}) {
+      Problem<float> problem(g, false, false, true);
+      problem.run();
+      EXPECT_TRUE(problem.c.empty());
+    }
+  });
+}
+
+TEST_F(GemmTest, NanAndInfinityPropagateThroughZeros) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
+  for_each_engine_and_thread_count([&] {
+    for (const std::int64_t size : {3, 20, 150})
+      for (const bool transpose : {false, true}) {
+        Problem<float> problem(
+            {.m = size, .n = size, .k = size, .transpose_a = transpose, .transpose_b = transpose}, false,
+            false, false);
+        problem.a.assign(problem.a.size(), 0.0f);
+        problem.b[0] = nan;                          // B[0, 0]: column 0 of C
+        problem.b[problem.b.size() - 1] = infinity;  // B[size - 1, size - 1]: the last column
+        problem.run();
+        for (std::int64_t i = 0; i < size; ++i) {
+          EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size)]));
+          EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size + size - 1)]));
+          EXPECT_EQ(problem.c[std::size_t(i * size + 1)], 0.0f);
+        }
+      }
+  });
+}
+
+TEST_F(GemmTest, PortableResultsDoNotDependOnTheThreads) {
+  taut::cpu::use_onednn(false);
+  Problem<float> problem({.m = 130, .n = 150, .k = 700, .transpose_b = true}, false, false, true);
+  taut::set_threads(1);
+  problem.run();
+  const std::vector<float> serial = problem.c;
+  for (const int threads : {2, 3, 5}) {
+    taut::set_threads(threads);
+    problem.run();
+    EXPECT_EQ(problem.c, serial) << threads << " threads";
+  }
+}
+
+TEST_F(GemmTest, TheSameProductTwiceIsTheSameBitwise) {
+  for_each_engine_and_thread_count([] {
+    Problem<float> problem({.m = 64, .n = 128, .k = 784, .transpose_b = true}, false, false, true);
+    problem.run();
+    const std::vector<float> first = problem.c;
+    problem.run();
+    EXPECT_EQ(problem.c, first);
+  });
+}
+
+TEST_F(GemmTest, TwoThreadsAtOnce) {
+  for_each_engine_and_thread_count([] {
+    std::string faults[2];
+    const auto work = [](std::string& fault, std::int64_t size) {
+      for (std::int64_t step = 0; step < 40 && fault.empty(); ++step) {
+        Problem<float> problem({.m = size + step % 3, .n = 64, .k = 100, .transpose_a = step % 2 == 0}, false,
+                               false, true);
+        problem.run();
+        fault = problem.first_fault();
+      }
+    };
+    std::thread other(work, std::ref(faults[1]), 33);
+    work(faults[0], 48);
+    other.join();
+    EXPECT_EQ(faults[0], "");
+    EXPECT_EQ(faults[1], "");
+  });
+}
+
+TEST_F(GemmTest, ManyShapesEvictOneAnother) {
+  for (std::int64_t n = 1; n <= 600; ++n) {
+    Problem<float> problem({.m = 2, .n = n, .k = 70}, false, false, true);
+    problem.run();
+    ASSERT_EQ(problem.first_fault(), "");
+  }
+  Problem<float> again({.m = 2, .n = 1, .k = 70}, false, false, true);
+  again.run();
+  EXPECT_EQ(again.first_fault(), "");
+}
+
+TEST_F(GemmTest, OneDnnCanBeSwitchedOff) {
+  taut::cpu::use_onednn(false);
+  EXPECT_FALSE(taut::cpu::uses_onednn());
+  taut::cpu::use_onednn(true);
+  EXPECT_EQ(taut::cpu::uses_onednn(), TAUT_HAS_ONEDNN != 0);
+}
+
+}  // namespace
