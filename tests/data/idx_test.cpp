@@ -42,8 +42,6 @@ void expect_error(const Bytes& bytes, std::int64_t offset, const std::string& te
   }
 }
 
-std::string temporary(const std::string& name) { return testing::TempDir() + "taut_idx_" + name; }
-
 TEST(Idx, ReadsEveryRank) {
   EXPECT_EQ(parse_idx(counting_idx({5}), "").shape, (Shape{5}));
   EXPECT_EQ(parse_idx(counting_idx({2, 3, 4}), "").shape, (Shape{2, 3, 4}));
@@ -66,7 +64,8 @@ TEST(Idx, ReadsEmptyArrays) {
 }
 
 TEST(Idx, ReadsFiles) {
-  const auto path = temporary("plain");
+  const TemporaryDirectory directory;
+  const auto path = directory / "plain";
   write_file(path, counting_idx({4, 5}));
   EXPECT_EQ(read_idx(path).shape, (Shape{4, 5}));
   EXPECT_EQ(read_idx(path).values[19], 19);
@@ -82,8 +81,9 @@ TEST(Idx, NamesTheFileThatCannotBeRead) {
       EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
     }
   };
-  expect(temporary("missing"), "cannot open the file");
-  expect(testing::TempDir(), "cannot read the file");
+  const TemporaryDirectory directory;
+  expect(directory / "missing", "cannot open the file");
+  expect(directory, "cannot read the file");
 }
 
 TEST(Idx, EveryTruncationIsAnErrorAtTheEndOfTheFile) {
@@ -149,13 +149,14 @@ TEST(Idx, MemoryIsBoundedByWhatTheFileHolds) {
 
 TEST(Idx, RecognisesGzipByContent) {
   const auto plain = counting_idx({3, 700, 1000}, 251);
-  const auto path = temporary("compressed_without_gz_in_its_name");
+  const TemporaryDirectory directory;
+  const auto path = directory / "compressed_without_gz_in_its_name";
   write_file(path, gzip(plain));
   const auto idx = read_idx(path);
   EXPECT_EQ(idx.shape, (Shape{3, 700, 1000}));
   EXPECT_EQ(idx.values, parse_idx(plain, "").values);
 
-  const auto misnamed = temporary("plain.gz");
+  const auto misnamed = directory / "plain.gz";
   write_file(misnamed, plain);
   EXPECT_EQ(read_idx(misnamed).values, idx.values);
 }
