@@ -1,21 +1,27 @@
 # Finds what Taut can use. Sets TAUT_HAS_<NAME> (1 or 0) and TAUT_LIBRARIES, what taut::taut links.
 #
-# Everything comes from the system first. What is missing is fetched at a pinned version: tools of our own tests,
-# examples and benchmarks always, optional libraries of users' programs only when asked for with TAUT_<NAME>=ON.
+# Everything comes from the system first. What is missing is fetched at a pinned version: RapidJSON and the tools of
+# our own programs always, the optional libraries only when asked for with TAUT_<NAME>=ON.
 include(FetchContent)
 list(PREPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a project above this one links them through taut::taut
 set(CMAKE_POLICY_VERSION_MINIMUM 3.5)  # some pinned versions name an older CMake than CMake 4 accepts
 
-# Declares a package by its archive; FetchContent_MakeAvailable then tries find_package before it downloads.
 function(taut_declare name url sha256)
   FetchContent_Declare(${name} SYSTEM URL ${url} URL_HASH SHA256=${sha256} ${ARGN})
 endfunction()
 
-# Gives a fetched target the name that find_package gives it, which installed packages look for.
-function(taut_imported name target)
-  add_library(${name} INTERFACE IMPORTED GLOBAL)
-  target_link_libraries(${name} INTERFACE ${target})
+# Fetches a header-only library and gives it the name that find_package would. Its own build files are not run; its
+# headers are installed beside Taut's.
+function(taut_fetch_headers target name url sha256)
+  message(STATUS "Fetching ${name}, which is not installed")
+  taut_declare(${name} ${url} ${sha256} SOURCE_SUBDIR none)
+  FetchContent_MakeAvailable(${name})
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(${target} INTERFACE ${${name}_SOURCE_DIR}/include)
+  if(TAUT_INSTALL)
+    install(DIRECTORY ${${name}_SOURCE_DIR}/include/ TYPE INCLUDE)
+  endif()
 endfunction()
 
 foreach(name ONEDNN OPENMP XSIMD ZLIB)
@@ -28,7 +34,13 @@ foreach(name ONEDNN OPENMP XSIMD ZLIB)
 endforeach()
 
 find_package(Threads REQUIRED)
-set(TAUT_LIBRARIES Threads::Threads)
+find_package(RapidJSON QUIET MODULE)
+if(NOT RapidJSON_FOUND)
+  taut_fetch_headers(RapidJSON::RapidJSON rapidjson https://github.com/Tencent/rapidjson/archive/v1.1.0.tar.gz
+    bf7ced29704a1e696fbccf2a2b4ea068e7774fa37f6d7dd4039d0787f8bed98e)
+  set(RapidJSON_VERSION "1.1.0, fetched")
+endif()
+set(TAUT_LIBRARIES Threads::Threads RapidJSON::RapidJSON)
 
 if(TAUT_OPENMP)
   find_package(OpenMP QUIET COMPONENTS CXX)
@@ -53,10 +65,8 @@ endif()
 if(TAUT_XSIMD)
   find_package(xsimd QUIET MODULE)
   if(NOT xsimd_FOUND AND TAUT_XSIMD STREQUAL "ON")
-    taut_declare(xsimd https://github.com/xtensor-stack/xsimd/archive/refs/tags/13.0.0.tar.gz
+    taut_fetch_headers(xsimd::xsimd xsimd https://github.com/xtensor-stack/xsimd/archive/refs/tags/13.0.0.tar.gz
       8bdbbad0c3e7afa38d88d0d484d70a1671a1d8aefff03f4223ab2eb6a41110a3)
-    FetchContent_MakeAvailable(xsimd)
-    taut_imported(xsimd::xsimd xsimd)
     set(xsimd_VERSION "13.0.0, fetched")
   endif()
   if(TARGET xsimd::xsimd)
@@ -68,12 +78,14 @@ endif()
 if(TAUT_ONEDNN)
   find_package(oneDNN QUIET MODULE)
   if(NOT oneDNN_FOUND AND TAUT_ONEDNN STREQUAL "ON")
+    message(STATUS "Fetching oneDNN, which is not installed")
     set(DNNL_BUILD_TESTS OFF)
     set(DNNL_BUILD_EXAMPLES OFF)
     taut_declare(onednn https://github.com/oneapi-src/oneDNN/archive/refs/tags/v2.7.3.tar.gz
       a50993aa6265b799b040fe745e0010502f9f7103cc53a9525d59646aef006633)
     FetchContent_MakeAvailable(onednn)
-    taut_imported(oneDNN::oneDNN dnnl)
+    add_library(oneDNN::oneDNN INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(oneDNN::oneDNN INTERFACE dnnl)
     set(oneDNN_VERSION "2.7.3, fetched")
   endif()
   if(TARGET oneDNN::oneDNN)

@@ -8,11 +8,12 @@ function(taut_report name found version cost)
 endfunction()
 
 message(STATUS "Taut ${PROJECT_VERSION}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}")
-taut_report("oneDNN" ${TAUT_HAS_ONEDNN} "${oneDNN_VERSION}"
+taut_report("RapidJSON" 1 "${RapidJSON_VERSION}" "")
+taut_report("oneDNN   " ${TAUT_HAS_ONEDNN} "${oneDNN_VERSION}"
   "matrix products run on the portable kernels, about 2x slower: apt install libdnnl-dev")
-taut_report("OpenMP" ${TAUT_HAS_OPENMP} "${OpenMP_CXX_VERSION}"
+taut_report("OpenMP   " ${TAUT_HAS_OPENMP} "${OpenMP_CXX_VERSION}"
   "kernels run on one thread: use g++, or apt install libomp-dev for clang")
-taut_report("xsimd " ${TAUT_HAS_XSIMD} "${xsimd_VERSION}"
+taut_report("xsimd    " ${TAUT_HAS_XSIMD} "${xsimd_VERSION}"
   "elementwise kernels rely on the compiler's vectoriser, exp and tanh about 5x slower: apt install libxsimd-dev")
-taut_report("zlib  " ${TAUT_HAS_ZLIB} "${ZLIB_VERSION_STRING}"
+taut_report("zlib     " ${TAUT_HAS_ZLIB} "${ZLIB_VERSION_STRING}"
   "compressed data sets (.gz) cannot be read: apt install zlib1g-dev")
