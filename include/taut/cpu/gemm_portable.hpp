@@ -27,6 +27,8 @@ struct Gemm {
   bool transpose_a = false, transpose_b = false;
   /// Elements between the items of a batch; 0 where the whole batch shares the operand.
   std::int64_t stride_a = 0, stride_b = 0;
+
+  friend bool operator==(const Gemm&, const Gemm&) = default;
 };
 
 namespace blocked {
