@@ -1,6 +1,7 @@
 #pragma once
 // Matrix products of the CPU backend: which engine computes which product.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
@@ -22,31 +23,30 @@ inline void use_onednn(bool wanted) {
   detail::onednn_wanted.store(wanted && TAUT_HAS_ONEDNN != 0, std::memory_order_relaxed);
 }
 
-namespace detail {
-
-/// The same product with as small a batch as possible: a batch of row blocks of A that shares B is one
-/// product.
-inline Gemm fold_batch(Gemm g) {
-  const bool rows_adjoin = !g.transpose_a && g.stride_a == g.m * g.k;
-  if (g.batch > 1 && g.stride_b == 0 && rows_adjoin) g.m *= std::exchange(g.batch, 1);
-  if (g.batch == 1) g.stride_a = g.stride_b = 0;
-  return g;
-}
-
-}  // namespace detail
-
-/// C = op(A) op(B) + bias for each item of the batch. `bias`, of n elements, is added to every row, and may
-/// be null. C, of batch x m x n elements, is overwritten and never read; it must not overlap an operand. Any
+/// C = op(A) op(B) + bias for each item of the batch. `bias`, of n elements, is added to every row; it may be
+/// null. C, of batch x m x n elements, is overwritten and never read; it must not overlap an operand. Any
 /// dimension may be 0: an empty sum is the bias, or 0. NaN and infinity propagate, also through products with
 /// 0.
-template <class E> void gemm(const Gemm& g, const E* a, const E* b, const E* bias, E* c) {
-  const Gemm folded = detail::fold_batch(g);
+template <class E> void gemm(Gemm g, const E* a, const E* b, const E* bias, E* c) {
+  if (g.batch > 1 && g.stride_b == 0) {
+    const std::int64_t items = g.batch;
+    if (g.stride_a == 0) {  // Every item is the same product.
+      g.batch = 1;
+      gemm(g, a, b, bias, c);
+      for (std::int64_t item = 1; item < items; ++item) std::copy_n(c, g.m * g.n, c + item * g.m * g.n);
+      return;
+    }
+    if (!g.transpose_a && g.stride_a == g.m * g.k) {  // The items' rows adjoin: they are one tall product.
+      g.m *= items;
+      g.batch = 1;
+    }
+  }
+  if (g.batch == 1) g.stride_a = g.stride_b = 0;
 #if TAUT_HAS_ONEDNN
   if constexpr (std::is_same_v<E, float>)
-    if (uses_onednn() && g.batch > 0 && g.m > 0 && g.n > 0 && g.k > 0)
-      return gemm_onednn(folded, a, b, bias, c);
+    if (uses_onednn() && g.batch > 0 && g.m > 0 && g.n > 0 && g.k > 0) return gemm_onednn(g, a, b, bias, c);
 #endif
-  gemm_portable(folded, a, b, bias, c);
+  gemm_portable(g, a, b, bias, c);
 }
 
 }  // namespace taut::cpu
