@@ -34,7 +34,9 @@ struct Shape {
   constexpr bool operator==(const Shape&) const = default;
 };
 
-std::string to_string(Shape s) { return std::string("[") + std::to_string(s.rows) + ", " + std::to_string(s.cols) + "]"; }
+std::string to_string(Shape s) {
+  return std::string("[") + std::to_string(s.rows) + ", " + std::to_string(s.cols) + "]";
+}
 
 // A broken rule throws. In a constant expression that is a compile error, so one line serves both times.
 constexpr void require(bool ok, const char* rule, Shape a, Shape b) {
