@@ -33,38 +33,35 @@ concept BinaryOperators = (Evaluates<T, Ops, T, T> && ...);
 /// A value with a shape, made in the usual ways and, but for `ShapeTensor`, brought back to the host.
 template <class T>
 concept TensorValue = AnyTensor<T> && std::copyable<T> && std::default_initializable<T> &&
-                      requires(const T& x, const Shape& shape, typename T::Element e) {
-                        typename T::Index;
-                        { x.shape() } -> std::convertible_to<Shape>;
-                        { T::full(shape, e) } -> std::same_as<T>;
-                        { T::zeros(shape) } -> std::same_as<T>;
-                        { T::ones(shape) } -> std::same_as<T>;
-                      };
+    requires(const T& x, const Shape& shape, typename T::Element e) {
+  typename T::Index;
+  { x.shape() } -> std::convertible_to<Shape>;
+  { T::full(shape, e) } -> std::same_as<T>;
+  { T::zeros(shape) } -> std::same_as<T>;
+  { T::ones(shape) } -> std::same_as<T>;
+};
 
 /// Elementwise functions, reductions and movement: what most programs need.
 template <class T>
 concept Tensor =
-    TensorValue<T> &&
-    UnaryOperators<T, op::Exp, op::Log, op::Sqrt, op::Square, op::Abs, op::Sin, op::Cos, op::Erf, op::Tanh, op::Sigmoid,
-                   op::Relu, op::Gelu> &&
-    BinaryOperators<T, op::Add, op::Sub, op::Mul, op::Div, op::Pow, op::Maximum, op::Minimum, op::Eq, op::Ne, op::Lt,
-                    op::Le> &&
-    Evaluates<T, op::Where, T, T, T> && UnaryOperators<T, op::Sum, op::Max, op::Min> &&
-    Evaluates<typename T::Index, op::Argmax, T> &&
+    TensorValue<T> && UnaryOperators<T, op::Exp, op::Log, op::Sqrt, op::Square, op::Abs, op::Sin, op::Cos,
+                                     op::Erf, op::Tanh, op::Sigmoid, op::Relu, op::Gelu> &&
+    BinaryOperators<T, op::Add, op::Sub, op::Mul, op::Div, op::Pow, op::Maximum, op::Minimum, op::Eq, op::Ne,
+                    op::Lt, op::Le> && Evaluates<T, op::Where, T, T, T> &&
+    UnaryOperators<T, op::Sum, op::Max, op::Min> && Evaluates<typename T::Index, op::Argmax, T> &&
     UnaryOperators<T, op::Reshape, op::Permute, op::BroadcastTo, op::SumTo, op::Slice, op::Dropout> &&
     BinaryOperators<T, op::Concat>;
 
 /// A `Tensor` with matrix products, softmax and cross-entropy.
 template <class T>
 concept BlasTensor = Tensor<T> && BinaryOperators<T, op::Matmul> && Evaluates<T, op::Linear, T, T, T> &&
-                     UnaryOperators<T, op::Softmax, op::LogSoftmax> &&
-                     Evaluates<T, op::CrossEntropy, T, typename T::Index>;
+    UnaryOperators<T, op::Softmax, op::LogSoftmax> && Evaluates<T, op::CrossEntropy, T, typename T::Index>;
 
-/// A `BlasTensor` with what gradient rules are made of: required of the T in `Grad<T>`, never of `Grad<T>` itself.
+/// A `BlasTensor` with what gradient rules are made of: required of the T in `Grad<T>`, never of `Grad<T>`
+/// itself.
 template <class T>
 concept DifferentiableTensor = BlasTensor<T> && UnaryOperators<T, op::Unslice> &&
-                               Evaluates<T, op::Pick, T, typename T::Index> &&
-                               Evaluates<T, op::Unpick, T, typename T::Index> &&
-                               Evaluates<T, op::CrossEntropyGradient, T, T, typename T::Index>;
+    Evaluates<T, op::Pick, T, typename T::Index> && Evaluates<T, op::Unpick, T, typename T::Index> &&
+    Evaluates<T, op::CrossEntropyGradient, T, T, typename T::Index>;
 
 }  // namespace taut

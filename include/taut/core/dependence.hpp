@@ -1,6 +1,7 @@
 #pragma once
-// `Dependence`: a scalar that computes nothing and remembers on which inputs its value depends. A functor evaluated
-// on dual numbers of it tells which operands each derivative needs, and so which ones the tape has to save.
+// `Dependence`: a scalar that computes nothing and remembers on which inputs its value depends. A functor
+// evaluated on dual numbers of it tells which operands each derivative needs, and so which ones the tape has
+// to save.
 
 #include <cstdint>
 #include <type_traits>
@@ -16,13 +17,15 @@ struct Dependence {
   constexpr Dependence(std::uint32_t in, bool is_zero_, bool is_seed)
       : inputs(in), zero(is_zero_), seed(is_seed) {}
   template <class A>
-    requires std::is_arithmetic_v<A>
+  requires std::is_arithmetic_v<A>
   constexpr Dependence(A constant) : zero(constant == A(0)) {}
 
   static constexpr Dependence on(int input) { return {std::uint32_t{1} << input, false, false}; }
   static constexpr Dependence the_seed() { return {0, false, true}; }
 
-  friend constexpr Dependence merge(Dependence a, Dependence b) { return {a.inputs | b.inputs, false, false}; }
+  friend constexpr Dependence merge(Dependence a, Dependence b) {
+    return {a.inputs | b.inputs, false, false};
+  }
 
   friend constexpr Dependence operator+(Dependence a, Dependence b) {
     return a.zero ? b : b.zero ? a : merge(a, b);

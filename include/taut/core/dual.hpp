@@ -1,6 +1,6 @@
 #pragma once
-// Dual numbers: a value and its tangent. An elementwise functor evaluated on them yields its derivative, on dual
-// numbers of dual numbers its second one, and so on (forward-mode differentiation; Griewank and Walther,
+// Dual numbers: a value and its tangent. An elementwise functor evaluated on them yields its derivative, on
+// dual numbers of dual numbers its second one, and so on (forward-mode differentiation; Griewank and Walther,
 // "Evaluating Derivatives", chapter 3).
 
 #include <numbers>
@@ -11,15 +11,13 @@
 namespace taut {
 
 /// `v + d ε` with ε² = 0. `S` is `float`, `double`, a SIMD pack or another `Dual`.
-template <class S>
-struct Dual {
+template <class S> struct Dual {
   S v, d;
 
   constexpr Dual(S value, S tangent) : v(value), d(tangent) {}
   constexpr Dual(S value) : v(value), d(S(0)) {}
   template <class A>
-    requires(std::is_arithmetic_v<A> && !std::is_same_v<A, S>)
-  constexpr Dual(A value) : v(S(value)), d(S(0)) {}
+  requires(std::is_arithmetic_v<A> && !std::is_same_v<A, S>) constexpr Dual(A value) : v(S(value)), d(S(0)) {}
 
   friend constexpr Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
   friend constexpr Dual operator-(Dual a, Dual b) { return {a.v - b.v, a.d - b.d}; }
@@ -39,8 +37,7 @@ struct Dual {
   friend constexpr auto operator==(Dual a, Dual b) { return a.v == b.v; }
   friend constexpr auto operator!=(Dual a, Dual b) { return a.v != b.v; }
 
-  template <class Condition>
-  friend constexpr Dual select(const Condition& condition, Dual a, Dual b) {
+  template <class Condition> friend constexpr Dual select(const Condition& condition, Dual a, Dual b) {
     return {select(condition, a.v, b.v), select(condition, a.d, b.d)};
   }
   friend constexpr auto is_zero(Dual a) { return is_zero(a.v) && is_zero(a.d); }
@@ -100,8 +97,8 @@ struct Dual {
     const S zero(0);
     return {abs(a.v), select(a.v > zero, a.d, select(a.v < zero, -a.d, tangent_product(a.d, a.v)))};
   }
-  /// d aᵇ = b aᵇ⁻¹ da + aᵇ ln a db, with PyTorch's conventions: the first term is 0 for b = 0, the second is 0
-  /// for a = 0 and b >= 0.
+  /// d aᵇ = b aᵇ⁻¹ da + aᵇ ln a db, with PyTorch's conventions: the first term is 0 for b = 0, the second is
+  /// 0 for a = 0 and b >= 0.
   friend constexpr Dual pow(Dual a, Dual b) {
     using std::log, std::pow;
     const S zero(0), y = pow(a.v, b.v);

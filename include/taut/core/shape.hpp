@@ -122,7 +122,8 @@ constexpr Shape broadcast_shapes(std::string_view op, const Shape& a, const Shap
 }
 
 /// The shape that any number of shapes broadcast to.
-template <std::same_as<Shape>... Shapes> constexpr Shape broadcast_all(std::string_view op, const Shapes&... shapes) {
+template <std::same_as<Shape>... Shapes>
+constexpr Shape broadcast_all(std::string_view op, const Shapes&... shapes) {
   Shape result;
   ((result = broadcast_shapes(op, result, shapes)), ...);
   return result;

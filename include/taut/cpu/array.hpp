@@ -1,6 +1,7 @@
 #pragma once
-// `CpuArray`: the leaf that computes on the CPU. A handle of a pooled, reference-counted buffer and a shape; dense,
-// row-major. Kernels stand in the other headers of this folder, under the names of the operators' headers.
+// `CpuArray`: the leaf that computes on the CPU. A handle of a pooled, reference-counted buffer and a shape;
+// dense, row-major. Kernels stand in the other headers of this folder, under the names of the operators'
+// headers.
 
 #include <cmath>
 #include <cstdint>
@@ -14,14 +15,8 @@
 
 namespace taut {
 
-namespace cpu {
-/// Elements below which a second thread costs more than it saves.
-inline constexpr std::int64_t default_grain = 32768;
-}  // namespace cpu
-
 /// A dense array of E on the CPU. Copies share the buffer, which nobody changes while it is shared.
-template <class E>
-class BasicCpuArray {
+template <class E> class BasicCpuArray {
  public:
   using tensor_tag = void;
   using Element = E;
@@ -33,7 +28,7 @@ class BasicCpuArray {
   /// An array whose elements the caller is about to write.
   static BasicCpuArray uninitialized(const Shape& shape) {
     for (const auto extent : shape) require(extent >= 0, "array: an extent is negative", shape);
-    return BasicCpuArray(Buffer::allocate(byte_count(shape)), shape);
+    return BasicCpuArray(cpu::Buffer::allocate(byte_count(shape)), shape);
   }
 
   /// Every element is `value`.
@@ -93,7 +88,7 @@ class BasicCpuArray {
   BasicCpuArray with_shape(const Shape& shape) && { return BasicCpuArray(std::move(buffer_), shape); }
 
  private:
-  BasicCpuArray(Buffer buffer, const Shape& shape) : buffer_(std::move(buffer)), shape_(shape) {}
+  BasicCpuArray(cpu::Buffer buffer, const Shape& shape) : buffer_(std::move(buffer)), shape_(shape) {}
 
   static std::size_t byte_count(const Shape& shape) {
     std::size_t bytes = sizeof(E);
@@ -103,8 +98,7 @@ class BasicCpuArray {
     return bytes;
   }
 
-  template <class F>
-  static BasicCpuArray generate(const Shape& shape, F element) {
+  template <class F> static BasicCpuArray generate(const Shape& shape, F element) {
     auto array = uninitialized(shape);
     E* to = array.mutable_data();
     cpu::parallel_for(shape.size(), cpu::default_grain, [=](std::int64_t begin, std::int64_t end) {
@@ -113,7 +107,7 @@ class BasicCpuArray {
     return array;
   }
 
-  Buffer buffer_;
+  cpu::Buffer buffer_;
   Shape shape_;
 };
 
@@ -121,15 +115,13 @@ using CpuArray = BasicCpuArray<float>;
 
 namespace cpu {
 
-template <class X>
-inline constexpr bool is_array = false;
-template <class E>
-inline constexpr bool is_array<BasicCpuArray<E>> = true;
+template <class X> inline constexpr bool is_array = false;
+template <class E> inline constexpr bool is_array<BasicCpuArray<E>> = true;
 
 /// Operands of one element type, all of them arrays.
 template <class X, class... Xs>
 concept SameArrays = is_array<std::remove_cvref_t<X>> &&
-                     (std::same_as<std::remove_cvref_t<X>, std::remove_cvref_t<Xs>> && ...);
+    (std::same_as<std::remove_cvref_t<X>, std::remove_cvref_t<Xs>>&&...);
 
 }  // namespace cpu
 }  // namespace taut

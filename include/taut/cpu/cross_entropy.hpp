@@ -14,14 +14,15 @@ namespace cpu {
 inline void check_labels(std::string_view op, std::span<const std::int64_t> labels, std::int64_t classes) {
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (labels[i] < 0 || labels[i] >= classes)
-      throw Error(std::string(op) + ": label " + std::to_string(labels[i]) + " at position " + std::to_string(i) +
-                  " is not one of the classes 0 to " + std::to_string(classes - 1));
+      throw Error(std::string(op) + ": label " + std::to_string(labels[i]) + " at position " +
+                  std::to_string(i) + " is not one of the classes 0 to " + std::to_string(classes - 1));
 }
 
 }  // namespace cpu
 
 template <class E>
-BasicCpuArray<E> eval(const op::Pick& op, const BasicCpuArray<E>& x, const BasicCpuArray<std::int64_t>& labels) {
+BasicCpuArray<E> eval(const op::Pick& op, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<std::int64_t>& labels) {
   auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape(), labels.shape()));
   const auto classes = x.shape()[1];
   cpu::check_labels(op.name, labels.span(), classes);
@@ -31,7 +32,8 @@ BasicCpuArray<E> eval(const op::Pick& op, const BasicCpuArray<E>& x, const Basic
 }
 
 template <class E>
-BasicCpuArray<E> eval(const op::Unpick& op, const BasicCpuArray<E>& x, const BasicCpuArray<std::int64_t>& labels) {
+BasicCpuArray<E> eval(const op::Unpick& op, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<std::int64_t>& labels) {
   auto out = BasicCpuArray<E>::zeros(op.shape(x.shape(), labels.shape()));
   cpu::check_labels(op.name, labels.span(), op.classes);
   for (std::int64_t i = 0; i < x.shape()[0]; ++i)
@@ -46,7 +48,8 @@ BasicCpuArray<E> eval(const op::CrossEntropy& op, const BasicCpuArray<E>& x,
   const auto rows = x.shape()[0], classes = x.shape()[1];
   cpu::check_labels(op.name, labels.span(), classes);
   std::vector<double> losses(static_cast<std::size_t>(rows));
-  cpu::parallel_for(rows, std::max<std::int64_t>(1, cpu::default_grain / (8 * std::max<std::int64_t>(classes, 1))),
+  cpu::parallel_for(rows,
+                    std::max<std::int64_t>(1, cpu::default_grain / (8 * std::max<std::int64_t>(classes, 1))),
                     [&](std::int64_t begin, std::int64_t end) {
                       std::vector<E> scratch(static_cast<std::size_t>(classes));
                       for (auto i = begin; i < end; ++i) {
@@ -63,8 +66,8 @@ BasicCpuArray<E> eval(const op::CrossEntropy& op, const BasicCpuArray<E>& x,
 }
 
 template <class E>
-BasicCpuArray<E> eval(const op::CrossEntropyGradient& op, const BasicCpuArray<E>& g, const BasicCpuArray<E>& x,
-                      const BasicCpuArray<std::int64_t>& labels) {
+BasicCpuArray<E> eval(const op::CrossEntropyGradient& op, const BasicCpuArray<E>& g,
+                      const BasicCpuArray<E>& x, const BasicCpuArray<std::int64_t>& labels) {
   op.shape(g.shape(), x.shape(), labels.shape());
   cpu::check_labels(op.name, labels.span(), x.shape()[1]);
   const E scale = g.item() / static_cast<E>(x.shape()[0]);

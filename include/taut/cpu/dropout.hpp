@@ -8,8 +8,7 @@
 
 namespace taut {
 
-template <class E>
-BasicCpuArray<E> eval(const op::Dropout& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::Dropout& op, const BasicCpuArray<E>& x) {
   auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape()));
   const E scale = op.p < 1 ? static_cast<E>(1 / (1 - op.p)) : E(0);
   const auto size = x.shape().size();
@@ -18,7 +17,8 @@ BasicCpuArray<E> eval(const op::Dropout& op, const BasicCpuArray<E>& x) {
     for (auto block = begin; block < end; ++block) {
       const auto words = op.stream.block(static_cast<std::uint64_t>(block));
       for (std::int64_t i = 4 * block; i < std::min(4 * block + 4, size); ++i) {
-        const bool kept = RandomStream::to_uniform(words[static_cast<std::size_t>(i % 4)]) >= static_cast<float>(op.p);
+        const bool kept =
+            RandomStream::to_uniform(words[static_cast<std::size_t>(i % 4)]) >= static_cast<float>(op.p);
         to[i] = kept ? x.data()[i] * scale : E(0);
       }
     }

@@ -1,8 +1,10 @@
 #pragma once
-// One kernel for all elementwise operators: the operator's scalar function over SIMD packs, with broadcasting.
+// One kernel for all elementwise operators: the operator's scalar function over SIMD packs, with
+// broadcasting.
 //
-// The output is walked in rows of its innermost (coalesced) axis. An operand that is constant along the row is spread
-// into a tile once, so the inner loop reads every operand contiguously and there is one inner loop an operator.
+// The output is walked in rows of its innermost (coalesced) axis. An operand that is constant along the row
+// is spread into a tile once, so the inner loop reads every operand contiguously and there is one inner loop
+// an operator.
 
 #include <algorithm>
 
@@ -14,13 +16,12 @@ namespace taut {
 
 namespace cpu {
 
-/// How the operands of an elementwise operator lie over the output: adjacent axes along which all operands advance
-/// alike are merged into one.
-template <int N>
-struct BroadcastPlan {
+/// How the operands of an elementwise operator lie over the output: adjacent axes along which all operands
+/// advance alike are merged into one.
+template <int N> struct BroadcastPlan {
   int rank = 1;
-  std::int64_t extents[max_rank] = {1};        // innermost first
-  std::int64_t strides[max_rank][N] = {};      // in elements; 0 along a repeated axis
+  std::int64_t extents[max_rank] = {1};    // innermost first
+  std::int64_t strides[max_rank][N] = {};  // in elements; 0 along a repeated axis
 
   BroadcastPlan(const Shape& out, const std::array<const Shape*, N>& in) {
     bool first = true;
@@ -57,7 +58,7 @@ template <class Op, class E, std::size_t N>
 void map_contiguous(const Op& op, std::int64_t n, E* to, const std::array<const E*, N>& from) {
   [&]<std::size_t... K>(std::index_sequence<K...>) {
     std::int64_t i = 0;
-    if constexpr (pack_size<E> > 1) {
+    if constexpr (pack_size < E >> 1) {
       for (; i + pack_size<E> <= n; i += pack_size<E>) store<E>(to + i, op(load<E>(from[K] + i)...));
       if (i == n) return;
       // The tail goes through the same pack code, so that an element's value does not depend on its place.
@@ -70,13 +71,14 @@ void map_contiguous(const Op& op, std::int64_t n, E* to, const std::array<const 
     } else {
       for (; i < n; ++i) to[i] = op(from[K][i]...);
     }
-  }(std::make_index_sequence<N>{});
+  }
+  (std::make_index_sequence<N>{});
 }
 
 /// Rows `begin` to `end` of the output, each of `plan.extents[0]` elements.
 template <class Op, class E, std::size_t N>
-void map_rows(const Op& op, const BroadcastPlan<static_cast<int>(N)>& plan, std::int64_t begin, std::int64_t end,
-              E* out, const std::array<const E*, N>& in) {
+void map_rows(const Op& op, const BroadcastPlan<static_cast<int>(N)>& plan, std::int64_t begin,
+              std::int64_t end, E* out, const std::array<const E*, N>& in) {
   const auto width = plan.extents[0];
   E tiles[N][tile_size];
   for (std::int64_t row = begin; row < end; ++row) {
@@ -135,10 +137,9 @@ void elementwise(const Op& op, const Shape& shape, E* out, std::array<const E*, 
                [&](std::int64_t begin, std::int64_t end) { map_rows(op, plan, begin, end, out, in); });
 }
 
-/// The buffer for a result: that of the first operand which is passed as an rvalue, has the result's shape and shares
-/// its buffer with nobody, or else a fresh one.
-template <class E, class... Xs>
-BasicCpuArray<E> reuse_or_allocate(const Shape& shape, Xs&&... xs) {
+/// The buffer for a result: that of the first operand which is passed as an rvalue, has the result's shape
+/// and shares its buffer with nobody, or else a fresh one.
+template <class E, class... Xs> BasicCpuArray<E> reuse_or_allocate(const Shape& shape, Xs&&... xs) {
   BasicCpuArray<E> result;
   bool found = false;
   const auto offer = [&]<class X>(X&& x) {
@@ -157,7 +158,7 @@ BasicCpuArray<E> reuse_or_allocate(const Shape& shape, Xs&&... xs) {
 
 /// The kernel of every elementwise operator.
 template <ElementwiseOp Op, class X, class... Xs>
-  requires cpu::SameArrays<X, Xs...>
+requires cpu::SameArrays<X, Xs...>
 auto eval(const Op& op, X&& x, Xs&&... xs) -> std::remove_cvref_t<X> {
   using E = typename std::remove_cvref_t<X>::Element;
   const Shape shape = infer_shape(op, x.shape(), xs.shape()...);

@@ -8,14 +8,13 @@
 namespace taut {
 
 template <class X>
-  requires cpu::SameArrays<X>
+requires cpu::SameArrays<X>
 auto eval(const op::Reshape& op, X&& x) -> std::remove_cvref_t<X> {
   const Shape shape = op.shape(x.shape());
   return std::forward<X>(x).with_shape(shape);
 }
 
-template <class E>
-BasicCpuArray<E> eval(const op::Permute& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::Permute& op, const BasicCpuArray<E>& x) {
   auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape()));
   const auto dense = cpu::dense_strides(x.shape());
   cpu::Strides in{};
@@ -26,8 +25,7 @@ BasicCpuArray<E> eval(const op::Permute& op, const BasicCpuArray<E>& x) {
   return out;
 }
 
-template <class E>
-BasicCpuArray<E> eval(const op::BroadcastTo& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::BroadcastTo& op, const BasicCpuArray<E>& x) {
   const Shape shape = op.shape(x.shape());
   if (shape == x.shape()) return x;
   auto out = BasicCpuArray<E>::uninitialized(shape);
@@ -40,8 +38,7 @@ BasicCpuArray<E> eval(const op::BroadcastTo& op, const BasicCpuArray<E>& x) {
   return out;
 }
 
-template <class E>
-BasicCpuArray<E> eval(const op::Slice& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::Slice& op, const BasicCpuArray<E>& x) {
   auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape()));
   auto in = cpu::dense_strides(x.shape());
   auto& stride = in[static_cast<std::size_t>(normalize_axis(op.name, op.axis, x.shape()))];
@@ -51,8 +48,7 @@ BasicCpuArray<E> eval(const op::Slice& op, const BasicCpuArray<E>& x) {
   return out;
 }
 
-template <class E>
-BasicCpuArray<E> eval(const op::Unslice& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::Unslice& op, const BasicCpuArray<E>& x) {
   auto out = BasicCpuArray<E>::zeros(op.shape(x.shape()));
   auto to = cpu::dense_strides(out.shape());
   auto& stride = to[static_cast<std::size_t>(normalize_axis(op.name, op.axis, x.shape()))];

@@ -1,7 +1,7 @@
 #pragma once
-// Reductions on dense arrays. Every reduction is brought to one of two loops: over contiguous rows, or down the
-// columns of a matrix. Sums accumulate short runs in SIMD lanes and the runs in double, so that the error does not
-// grow with the number of elements.
+// Reductions on dense arrays. Every reduction is brought to one of two loops: over contiguous rows, or down
+// the columns of a matrix. Sums accumulate short runs in SIMD lanes and the runs in double, so that the error
+// does not grow with the number of elements.
 
 #include <limits>
 
@@ -16,30 +16,23 @@ namespace cpu {
 
 /// a + b, with runs accumulated in double.
 struct SumReducer {
-  template <class E>
-  using Accumulator = std::conditional_t<std::is_floating_point_v<E>, double, E>;
-  template <class E>
-  static constexpr E start = E(0);
-  template <class S>
-  static S combine(S a, S b) {
-    return a + b;
-  }
+  template <class E> using Accumulator = std::conditional_t<std::is_floating_point_v<E>, double, E>;
+  template <class E> static constexpr E start = E(0);
+  template <class S> static S combine(S a, S b) { return a + b; }
 };
 
 /// The extreme element; NaN wins.
-template <bool Largest>
-struct ExtremeReducer {
-  template <class E>
-  using Accumulator = E;
+template <bool Largest> struct ExtremeReducer {
+  template <class E> using Accumulator = E;
   template <class E>
   static constexpr E infinity = std::numeric_limits<E>::has_infinity ? std::numeric_limits<E>::infinity()
                                                                      : std::numeric_limits<E>::max();
   template <class E>
-  static constexpr E start = Largest ? (std::numeric_limits<E>::has_infinity ? -infinity<E>
-                                                                             : std::numeric_limits<E>::lowest())
-                                     : infinity<E>;
-  template <class S>
-  static S combine(S a, S b) {
+  static constexpr E start = Largest
+                                 ? (std::numeric_limits<E>::has_infinity ? -infinity<E>
+                                                                         : std::numeric_limits<E>::lowest())
+                                 : infinity<E>;
+  template <class S> static S combine(S a, S b) {
     if constexpr (Largest)
       return maximum(a, b);
     else
@@ -50,9 +43,13 @@ struct ExtremeReducer {
 /// How many elements a SIMD lane accumulates before it is folded into the wide accumulator.
 inline constexpr std::int64_t run_length = 1024;
 
-/// Reduces n contiguous elements.
-template <class R, class E>
-typename R::template Accumulator<E> reduce_row(std::int64_t n, const E* x) {
+struct Identity {
+  template <class S> S operator()(S x) const { return x; }
+};
+
+/// Reduces f(x) over n contiguous elements.
+template <class R, class E, class F = Identity>
+typename R::template Accumulator<E> reduce_row(std::int64_t n, const E* x, const F& f = {}) {
   using P = Pack<E>;
   constexpr auto width = pack_size<E>;
   typename R::template Accumulator<E> total = R::template start<E>;
@@ -63,19 +60,18 @@ typename R::template Accumulator<E> reduce_row(std::int64_t n, const E* x) {
       std::fill_n(lanes, 4, P(R::template start<E>));
       const auto stop = std::min(n, i + run_length * width) - 4 * width;
       for (; i <= stop; i += 4 * width)
-        for (int k = 0; k < 4; ++k) lanes[k] = R::combine(lanes[k], load<E>(x + i + k * width));
+        for (int k = 0; k < 4; ++k) lanes[k] = R::combine(lanes[k], f(load<E>(x + i + k * width)));
       E folded[width];
       store<E>(folded, R::combine(R::combine(lanes[0], lanes[1]), R::combine(lanes[2], lanes[3])));
       for (const E value : folded) total = R::combine(total, static_cast<decltype(total)>(value));
     }
   }
-  for (; i < n; ++i) total = R::combine(total, static_cast<decltype(total)>(x[i]));
+  for (; i < n; ++i) total = R::combine(total, static_cast<decltype(total)>(f(x[i])));
   return total;
 }
 
 /// Reduces the rows of a matrix [rows, n]: out[i] over x[i, :].
-template <class R, class E>
-void reduce_rows(std::int64_t rows, std::int64_t n, const E* x, E* out) {
+template <class R, class E> void reduce_rows(std::int64_t rows, std::int64_t n, const E* x, E* out) {
   if (rows == 1) {  // one long row: a partial result a chunk, combined in order
     constexpr std::int64_t chunk = 1 << 16;
     const std::int64_t chunks = (n + chunk - 1) / chunk;
@@ -97,7 +93,8 @@ void reduce_rows(std::int64_t rows, std::int64_t n, const E* x, E* out) {
 
 /// Reduces the columns of a matrix [n, columns]: out[j] over x[:, j], for j from `begin` to `end`.
 template <class R, class E>
-void reduce_columns(std::int64_t n, std::int64_t columns, std::int64_t begin, std::int64_t end, const E* x, E* out) {
+void reduce_columns(std::int64_t n, std::int64_t columns, std::int64_t begin, std::int64_t end, const E* x,
+                    E* out) {
   constexpr std::int64_t width = 64, run = 64;
   for (auto j = begin; j < end; j += width) {
     const auto span = std::min(width, end - j);
@@ -144,15 +141,16 @@ void reduce(const BasicCpuArray<E>& x, const std::array<bool, max_rank>& reduced
   } else if (count == 2 && kinds[1]) {
     reduce_rows<R>(extents[0], extents[1], x.data(), out);
   } else if (count == 2 || (count == 3 && kinds[1])) {
-    const std::int64_t outer = count == 3 ? extents[0] : 1, n = extents[count - 2], columns = extents[count - 1];
+    const std::int64_t outer = count == 3 ? extents[0] : 1, n = extents[count - 2],
+                       columns = extents[count - 1];
     // Threads take groups of 64 columns, so that none shares a cache line of the result.
     const std::int64_t groups = (columns + 63) / 64;
     parallel_for(outer * groups, std::max<std::int64_t>(1, default_grain / std::max<std::int64_t>(64 * n, 1)),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (auto job = begin; job < end; ++job) {
                      const auto o = job / groups, first = job % groups * 64;
-                     reduce_columns<R>(n, columns, first, std::min(first + 64, columns), x.data() + o * n * columns,
-                                       out + o * columns);
+                     reduce_columns<R>(n, columns, first, std::min(first + 64, columns),
+                                       x.data() + o * n * columns, out + o * columns);
                    }
                  });
   } else {  // bring the kept axes to the front
@@ -171,8 +169,7 @@ void reduce(const BasicCpuArray<E>& x, const std::array<bool, max_rank>& reduced
 
 }  // namespace cpu
 
-template <class E>
-BasicCpuArray<E> eval(const op::Sum& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::Sum& op, const BasicCpuArray<E>& x) {
   auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape()));
   cpu::reduce<cpu::SumReducer>(x, reduced_axes(op.name, op.axes, x.shape()), out.mutable_data());
   return out;
@@ -185,8 +182,7 @@ BasicCpuArray<E> eval(const op::Extreme<Largest>& op, const BasicCpuArray<E>& x)
   return out;
 }
 
-template <class E>
-BasicCpuArray<E> eval(const op::SumTo& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::SumTo& op, const BasicCpuArray<E>& x) {
   const Shape shape = op.shape(x.shape());
   if (shape == x.shape()) return x;
   std::array<bool, max_rank> reduced{};
@@ -198,8 +194,7 @@ BasicCpuArray<E> eval(const op::SumTo& op, const BasicCpuArray<E>& x) {
   return out;
 }
 
-template <class E>
-BasicCpuArray<std::int64_t> eval(const op::Argmax& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<std::int64_t> eval(const op::Argmax& op, const BasicCpuArray<E>& x) {
   auto out = BasicCpuArray<std::int64_t>::uninitialized(op.shape(x.shape()));
   const int axis = normalize_axis(op.name, op.axis, x.shape());
   const std::int64_t n = x.shape()[axis];

@@ -19,40 +19,39 @@
 namespace taut::cpu {
 
 namespace detail {
-template <class E>
-struct PackOf {
-  using type = E;
-};
+template <class E> struct PackOf { using type = E; };
 #if TAUT_HAS_XSIMD
 template <class E>
-  requires std::is_floating_point_v<E>
+requires std::is_floating_point_v<E>
 struct PackOf<E> {
   using type = xsimd::batch<E>;
 };
 #endif
 }  // namespace detail
 
-template <class E>
-using Pack = typename detail::PackOf<E>::type;
+template <class E> using Pack = typename detail::PackOf<E>::type;
 
 /// How many elements a pack holds.
 template <class E>
 inline constexpr std::int64_t pack_size = static_cast<std::int64_t>(sizeof(Pack<E>) / sizeof(E));
 
-template <class E>
-Pack<E> load(const E* from) {
-  if constexpr (pack_size<E> == 1)
+/// An S from memory: a pack of E, or one E.
+template <class S, class E> S load_as(const E* from) {
+  if constexpr (std::is_same_v<S, E>)
     return *from;
   else
-    return Pack<E>::load_unaligned(from);
+    return S::load_unaligned(from);
 }
 
-template <class E>
-void store(E* to, const Pack<E>& value) {
-  if constexpr (pack_size<E> == 1)
+template <class S, class E> void store_as(E* to, const S& value) {
+  if constexpr (std::is_same_v<S, E>)
     *to = value;
   else
     value.store_unaligned(to);
 }
+
+template <class E> Pack<E> load(const E* from) { return load_as<Pack<E>>(from); }
+
+template <class E> void store(E* to, const Pack<E>& value) { store_as<Pack<E>>(to, value); }
 
 }  // namespace taut::cpu

@@ -1,6 +1,6 @@
 #pragma once
-// Softmax and its logarithm on dense arrays: one pass for the maximum, one for the exponentials, one to normalise,
-// row by row while the row is in cache.
+// Softmax and its logarithm on dense arrays: one pass for the maximum, one for the exponentials, one to
+// normalise, row by row while the row is in cache.
 
 #include <cmath>
 
@@ -35,32 +35,30 @@ BasicCpuArray<E> along_axis(const BasicCpuArray<E>& x, int axis, const Kernel& k
   return y;
 }
 
+/// exp(x - shift)
+template <class E> struct ExpShifted {
+  E shift;
+  template <class S> S operator()(S value) const {
+    using std::exp;
+    return exp(value - S(shift));
+  }
+};
+
 /// y = exp(x - max x); returns Σ y. Rows of any length go through packs.
-template <class E>
-double exp_shifted(const E* x, std::int64_t n, E largest, E* y) {
-  struct ExpShifted {
-    E shift;
-    template <class S>
-    S operator()(S value) const {
-      using std::exp;
-      return exp(value - S(shift));
-    }
-  };
-  map_contiguous(ExpShifted{largest}, n, y, std::array{x});
+template <class E> double exp_shifted(const E* x, std::int64_t n, E largest, E* y) {
+  map_contiguous(ExpShifted<E>{largest}, n, y, std::array{x});
   return static_cast<double>(reduce_row<SumReducer>(n, y));
 }
 
 /// ln Σ exp(x), with `scratch` of n elements for the exponentials.
-template <class E>
-E log_sum_exp(const E* x, std::int64_t n, E* scratch) {
+template <class E> E log_sum_exp(const E* x, std::int64_t n, E* scratch) {
   const E largest = reduce_row<ExtremeReducer<true>>(n, x);
   return largest + static_cast<E>(std::log(exp_shifted(x, n, largest, scratch)));
 }
 
 }  // namespace cpu
 
-template <class E>
-BasicCpuArray<E> eval(const op::Softmax& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::Softmax& op, const BasicCpuArray<E>& x) {
   op.shape(x.shape());
   return cpu::along_axis(x, normalize_axis(op.name, op.axis, x.shape()),
                          [](const E* from, std::int64_t n, E* to) {
@@ -70,8 +68,7 @@ BasicCpuArray<E> eval(const op::Softmax& op, const BasicCpuArray<E>& x) {
                          });
 }
 
-template <class E>
-BasicCpuArray<E> eval(const op::LogSoftmax& op, const BasicCpuArray<E>& x) {
+template <class E> BasicCpuArray<E> eval(const op::LogSoftmax& op, const BasicCpuArray<E>& x) {
   op.shape(x.shape());
   return cpu::along_axis(x, normalize_axis(op.name, op.axis, x.shape()),
                          [](const E* from, std::int64_t n, E* to) {

@@ -15,7 +15,8 @@ using Strides = std::array<std::int64_t, max_rank>;
 constexpr Strides dense_strides(const Shape& shape) {
   Strides strides{};
   std::int64_t stride = 1;
-  for (int i = shape.rank() - 1; i >= 0; stride *= shape[i], --i) strides[static_cast<std::size_t>(i)] = stride;
+  for (int i = shape.rank() - 1; i >= 0; stride *= shape[i], --i)
+    strides[static_cast<std::size_t>(i)] = stride;
   return strides;
 }
 
@@ -51,8 +52,8 @@ inline constexpr std::int64_t copy_block = 32;
 
 }  // namespace detail
 
-/// out[Σ iₐ out_strideₐ] = in[Σ iₐ in_strideₐ] for all indices i below `extents`. Where the two innermost directions
-/// differ (a transpose) it works in square blocks, so that each cache line is fetched once.
+/// out[Σ iₐ out_strideₐ] = in[Σ iₐ in_strideₐ] for all indices i below `extents`. Where the two innermost
+/// directions differ (a transpose) it works in square blocks, so that each cache line is fetched once.
 template <class E>
 void copy_strided(const Shape& extents, const E* in, const Strides& in_strides, E* out,
                   const Strides& out_strides) {
@@ -68,32 +69,34 @@ void copy_strided(const Shape& extents, const E* in, const Strides& in_strides, 
   std::int64_t jobs = blocks;
   for (int i = 2; i < plan.count; ++i) jobs *= axes[static_cast<std::size_t>(i)].extent;
   const std::int64_t job_size = std::min(second.extent, detail::copy_block) * inner.extent;
-  parallel_for(jobs, std::max<std::int64_t>(1, default_grain / job_size), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t job = begin; job < end; ++job) {
-      std::int64_t rest = job / blocks;
-      const E* from = in;
-      E* to = out;
-      for (int i = 2; i < plan.count; ++i) {
-        const auto& axis = axes[static_cast<std::size_t>(i)];
-        from += rest % axis.extent * axis.in;
-        to += rest % axis.extent * axis.out;
-        rest /= axis.extent;
-      }
-      const std::int64_t j0 = job % blocks * detail::copy_block;
-      const std::int64_t j1 = std::min(j0 + detail::copy_block, second.extent);
-      if (inner.in == 1 && inner.out == 1) {
-        for (std::int64_t j = j0; j < j1; ++j)
-          std::memcpy(to + j * second.out, from + j * second.in, static_cast<std::size_t>(inner.extent) * sizeof(E));
-        continue;
-      }
-      for (std::int64_t i0 = 0; i0 < inner.extent; i0 += detail::copy_block) {
-        const std::int64_t i1 = std::min(i0 + detail::copy_block, inner.extent);
-        for (std::int64_t j = j0; j < j1; ++j)
-          for (std::int64_t i = i0; i < i1; ++i)
-            to[j * second.out + i * inner.out] = from[j * second.in + i * inner.in];
-      }
-    }
-  });
+  parallel_for(jobs, std::max<std::int64_t>(1, default_grain / job_size),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t job = begin; job < end; ++job) {
+                   std::int64_t rest = job / blocks;
+                   const E* from = in;
+                   E* to = out;
+                   for (int i = 2; i < plan.count; ++i) {
+                     const auto& axis = axes[static_cast<std::size_t>(i)];
+                     from += rest % axis.extent * axis.in;
+                     to += rest % axis.extent * axis.out;
+                     rest /= axis.extent;
+                   }
+                   const std::int64_t j0 = job % blocks * detail::copy_block;
+                   const std::int64_t j1 = std::min(j0 + detail::copy_block, second.extent);
+                   if (inner.in == 1 && inner.out == 1) {
+                     for (std::int64_t j = j0; j < j1; ++j)
+                       std::memcpy(to + j * second.out, from + j * second.in,
+                                   static_cast<std::size_t>(inner.extent) * sizeof(E));
+                     continue;
+                   }
+                   for (std::int64_t i0 = 0; i0 < inner.extent; i0 += detail::copy_block) {
+                     const std::int64_t i1 = std::min(i0 + detail::copy_block, inner.extent);
+                     for (std::int64_t j = j0; j < j1; ++j)
+                       for (std::int64_t i = i0; i < i1; ++i)
+                         to[j * second.out + i * inner.out] = from[j * second.in + i * inner.in];
+                   }
+                 }
+               });
 }
 
 }  // namespace taut::cpu

@@ -10,18 +10,16 @@
 
 namespace taut {
 
-/// A T whose operators' results are checked: an operator that yields a NaN or an infinity throws `Error` with its name,
-/// the place and the operands' shapes. For finding where a training run goes wrong; it reads every result once more.
-template <class T>
-class Checked : public Wrapper<Checked<T>, T> {
+/// A T whose operators' results are checked: an operator that yields a NaN or an infinity throws `Error` with
+/// its name, the place and the operands' shapes. For finding where a training run goes wrong; it reads every
+/// result once more.
+template <class T> class Checked : public Wrapper<Checked<T>, T> {
  public:
   using Wrapper<Checked<T>, T>::Wrapper;
 };
 
-template <class X>
-inline constexpr bool is_checked = false;
-template <class T>
-inline constexpr bool is_checked<Checked<T>> = true;
+template <class X> inline constexpr bool is_checked = false;
+template <class T> inline constexpr bool is_checked<Checked<T>> = true;
 
 namespace detail {
 
@@ -34,8 +32,8 @@ void require_finite(std::string_view op, const T& result, std::initializer_list<
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     std::string text(op);
-    text += ": the result has " + std::string(std::isnan(values[i]) ? "a NaN" : "an infinity") + " at element " +
-            std::to_string(i) + " of shape " + to_string(result.shape()) + "; operands";
+    text += ": the result has " + std::string(std::isnan(values[i]) ? "a NaN" : "an infinity") +
+            " at element " + std::to_string(i) + " of shape " + to_string(result.shape()) + "; operands";
     for (const auto& shape : operands) text += " " + to_string(shape);
     throw Error(text);
   }
@@ -45,7 +43,7 @@ void require_finite(std::string_view op, const T& result, std::initializer_list<
 
 /// The meaning of every operator for `Checked<T>`: T's, with the result checked.
 template <class Op, class... Xs>
-  requires is_checked<OutermostOf<Xs...>>
+requires is_checked<OutermostOf<Xs...>>
 auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs...> {
   using C = OutermostOf<Xs...>;
   using Result = WrappedResult<C, Op, Xs...>;

@@ -1,6 +1,7 @@
 #pragma once
-// `Grad<T>`: computes as T does and records how to differentiate. One template for all operators: the gradient rules
-// are the operators' own, written in T's operators, so that `Grad<Grad<T>>` has second derivatives.
+// `Grad<T>`: computes as T does and records how to differentiate. One template for all operators: the
+// gradient rules are the operators' own, written in T's operators, so that `Grad<Grad<T>>` has second
+// derivatives.
 
 #include <array>
 #include <memory>
@@ -13,10 +14,9 @@
 
 namespace taut {
 
-/// A value of type T that can be differentiated by. Made from a T it is a constant; `track()` makes it a leaf, whose
-/// gradient is kept; results of tracked values are tracked while a `Tape<T>` is in scope.
-template <class T>
-class Grad {
+/// A value of type T that can be differentiated by. Made from a T it is a constant; `track()` makes it a
+/// leaf, whose gradient is kept; results of tracked values are tracked while a `Tape<T>` is in scope.
+template <class T> class Grad {
  public:
   using tensor_tag = void;
   using Inner = T;
@@ -27,22 +27,19 @@ class Grad {
   Grad(T value) : value_(std::move(value)) {}
   /// A constant from what T itself can be made of, such as a plain array for a nested `Grad`.
   template <AnyTensor U>
-    requires(!std::same_as<U, T> && !std::same_as<U, Grad> && std::convertible_to<U, T>)
-  Grad(U value) : value_(T(std::move(value))) {}
+  requires(!std::same_as<U, T> && !std::same_as<U, Grad> && std::convertible_to<U, T>) Grad(U value)
+      : value_(T(std::move(value))) {}
 
   static Grad full(const Shape& shape, Element value) { return T::full(shape, value); }
   static Grad zeros(const Shape& shape) { return T::zeros(shape); }
   static Grad ones(const Shape& shape) { return T::ones(shape); }
-  template <class... Args>
-  static Grad from_host(Args&&... args) {
+  template <class... Args> static Grad from_host(Args&&... args) {
     return T::from_host(std::forward<Args>(args)...);
   }
-  template <class... Args>
-  static Grad uniform(Args&&... args) {
+  template <class... Args> static Grad uniform(Args&&... args) {
     return T::uniform(std::forward<Args>(args)...);
   }
-  template <class... Args>
-  static Grad normal(Args&&... args) {
+  template <class... Args> static Grad normal(Args&&... args) {
     return T::normal(std::forward<Args>(args)...);
   }
 
@@ -78,8 +75,9 @@ class Grad {
   /// The gradient of a leaf. Throws `Error` if there is none.
   const T& grad() const {
     if (!has_grad())
-      throw Error(is_leaf() ? "grad: no gradient has been computed; call tape.backward first"
-                            : "grad: only leaves keep their gradient; call track() on the value before using it");
+      throw Error(is_leaf()
+                      ? "grad: no gradient has been computed; call tape.backward first"
+                      : "grad: only leaves keep their gradient; call track() on the value before using it");
     return slot_->gradient;
   }
 
@@ -93,7 +91,8 @@ class Grad {
 
   /// Plays back the innermost tape in scope from this scalar. Throws `Error` if there is none.
   void backward() const {
-    if (!Tape<T>::innermost()) throw Error("backward: no tape is in scope; declare a Tape before computing the value");
+    if (!Tape<T>::innermost())
+      throw Error("backward: no tape is in scope; declare a Tape before computing the value");
     Tape<T>::innermost()->backward(*this);
   }
 
@@ -115,23 +114,19 @@ class Grad {
   std::shared_ptr<detail::Slot<T>> slot_;
 };
 
-template <class X>
-inline constexpr bool is_grad = false;
-template <class T>
-inline constexpr bool is_grad<Grad<T>> = true;
+template <class X> inline constexpr bool is_grad = false;
+template <class T> inline constexpr bool is_grad<Grad<T>> = true;
 
 namespace detail {
 
-template <class T, class X>
-constexpr bool is_tracked(const X& x) {
+template <class T, class X> constexpr bool is_tracked(const X& x) {
   if constexpr (std::same_as<X, Grad<T>>)
     return x.tracked();
   else
     return false;
 }
 
-template <class T, class X>
-std::shared_ptr<Slot<T>> slot_of(const X& x) {
+template <class T, class X> std::shared_ptr<Slot<T>> slot_of(const X& x) {
   if constexpr (std::same_as<X, Grad<T>>)
     return x.slot();
   else
@@ -139,8 +134,7 @@ std::shared_ptr<Slot<T>> slot_of(const X& x) {
 }
 
 /// An operand as the gradient rule sees it: every tensor as a T, index tensors as they are.
-template <class T, class X>
-decltype(auto) rule_operand(const X& x) {
+template <class T, class X> decltype(auto) rule_operand(const X& x) {
   if constexpr (std::same_as<X, Grad<T>>)
     return (x.value());
   else if constexpr (std::same_as<X, T> || !std::convertible_to<const X&, T>)
@@ -149,9 +143,9 @@ decltype(auto) rule_operand(const X& x) {
     return T(x);
 }
 
-/// Sends a contribution to a tracked operand. A leaf keeps what one tape contributes and drops what another did.
-template <class T>
-void send(Slot<T>& to, T gradient, const RecordingId& from) {
+/// Sends a contribution to a tracked operand. A leaf keeps what one tape contributes and drops what another
+/// did.
+template <class T> void send(Slot<T>& to, T gradient, const RecordingId& from) {
   if (to.leaf) {
     if (to.recording.tape != from.tape) to.take();
     to.recording = from;
@@ -159,10 +153,9 @@ void send(Slot<T>& to, T gradient, const RecordingId& from) {
   to.contribute(std::move(gradient));
 }
 
-/// The gradient rule of all elementwise operators: g ∂f/∂xᵢ for each wanted operand, summed over the axes along which
-/// it was repeated. Saves just the operands that these derivatives depend on.
-template <class Op, class T, std::size_t N>
-struct ElementwiseRule {
+/// The gradient rule of all elementwise operators: g ∂f/∂xᵢ for each wanted operand, summed over the axes
+/// along which it was repeated. Saves just the operands that these derivatives depend on.
+template <class Op, class T, std::size_t N> struct ElementwiseRule {
   Op op;
   std::array<bool, N> wanted;
   std::array<PartialPlan, N> plans;
@@ -171,15 +164,13 @@ struct ElementwiseRule {
 
   std::array<T, N> operator()(T g) const {
     std::array<T, N> gradients;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (gradient<I>(gradients, g), ...);
-    }(std::make_index_sequence<N>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (gradient<I>(gradients, g), ...); }
+    (std::make_index_sequence<N>{});
     return gradients;
   }
 
  private:
-  template <std::size_t I>
-  void gradient(std::array<T, N>& gradients, T& g) const {
+  template <std::size_t I> void gradient(std::array<T, N>& gradients, T& g) const {
     if (!wanted[I]) return;
     const bool last = std::none_of(wanted.begin() + I + 1, wanted.end(), [](bool b) { return b; });
     T local = plans[I].identity ? g : last ? partial<I>(std::move(g), g) : partial<I>(g, g);
@@ -187,26 +178,27 @@ struct ElementwiseRule {
   }
 
   // An operand that the derivative does not depend on was not saved; g stands in for it.
-  template <std::size_t I, class G>
-  T partial(G&& g, const T& stand_in) const {
+  template <std::size_t I, class G> T partial(G&& g, const T& stand_in) const {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       return eval(op::Partial<Op, static_cast<int>(I)>{{}, op}, std::forward<G>(g),
                   (plans[I].inputs >> K & 1 ? saved[K] : stand_in)...);
-    }(std::make_index_sequence<N>{});
+    }
+    (std::make_index_sequence<N>{});
   }
 };
 
 /// The gradient rule of an elementwise function that states its derivative by its result.
-template <class Op, class T>
-struct OutputRule {
+template <class Op, class T> struct OutputRule {
   Op op;
   T y;
-  std::array<T, 1> operator()(T g) const { return {eval(op::PartialFromOutput<Op>{{}, op}, std::move(g), y)}; }
+  std::array<T, 1> operator()(T g) const {
+    return {eval(op::PartialFromOutput<Op>{{}, op}, std::move(g), y)};
+  }
 };
 
-/// One recorded operation: takes the gradient of the result, if any arrived, and sends each operand its share.
-template <class T, std::size_t N, class Pull>
-struct Step {
+/// One recorded operation: takes the gradient of the result, if any arrived, and sends each operand its
+/// share.
+template <class T, std::size_t N, class Pull> struct Step {
   RecordingId id;
   std::shared_ptr<Slot<T>> out;
   std::array<std::shared_ptr<Slot<T>>, N> in;
@@ -266,10 +258,10 @@ Grad<T> differentiate_elementwise(const Op& op, Tape<T>& tape, Needs<static_cast
 
 }  // namespace detail
 
-/// The meaning of every operator for `Grad<T>`: T's result and, where an operand is tracked and a tape in scope, a
-/// recorded closure of the operator's gradient rule.
+/// The meaning of every operator for `Grad<T>`: T's result and, where an operand is tracked and a tape in
+/// scope, a recorded closure of the operator's gradient rule.
 template <class Op, class... Xs>
-  requires is_grad<OutermostOf<Xs...>>
+requires is_grad<OutermostOf<Xs...>>
 auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs...> {
   using G = OutermostOf<Xs...>;
   using T = typename G::Inner;
@@ -283,10 +275,13 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
     if (!tape || !needs.any()) return G(eval(op, unwrap_operand<G>(std::forward<Xs>(xs))...));
     if constexpr (ElementwiseOp<Op>) {
       return detail::differentiate_elementwise<T>(op, *tape, needs, std::forward<Xs>(xs)...);
-    } else if constexpr (requires(const T& out) { op.pullback(needs, out, detail::rule_operand<T>(xs)...); }) {
+    } else if constexpr (requires(const T& out) {
+                           op.pullback(needs, out, detail::rule_operand<T>(xs)...);
+                         }) {
       T value = eval(op, unwrap_operand<G>(std::as_const(xs))...);
       auto pull = op.pullback(needs, value, detail::rule_operand<T>(xs)...);
-      return detail::record<T, n>(*tape, std::move(value), needs, {detail::slot_of<T>(xs)...}, std::move(pull));
+      return detail::record<T, n>(*tape, std::move(value), needs, {detail::slot_of<T>(xs)...},
+                                  std::move(pull));
     } else {
       static_assert(Decomposable<Op, std::remove_cvref_t<Xs>...>,
                     "Grad: the operator has no gradient rule; give it a `pullback` or a `decompose`");

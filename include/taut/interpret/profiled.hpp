@@ -2,8 +2,8 @@
 // `Profiled<T>`: computes as T does and books the time of each operator under its name.
 
 #include <chrono>
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <string>
@@ -37,7 +37,8 @@ inline void book_time(std::string_view name, double seconds, std::int64_t flops)
   auto& profile = global_profile();
   const std::lock_guard lock(profile.mutex);
   auto found = profile.entries.find(name);
-  if (found == profile.entries.end()) found = profile.entries.emplace(std::string(name), ProfileEntry{}).first;
+  if (found == profile.entries.end())
+    found = profile.entries.emplace(std::string(name), ProfileEntry{}).first;
   ++found->second.calls;
   found->second.seconds += seconds;
   found->second.flops += flops;
@@ -60,26 +61,24 @@ inline void reset_profile() {
 }
 
 /// A T whose operators are timed.
-template <class T>
-class Profiled : public Wrapper<Profiled<T>, T> {
+template <class T> class Profiled : public Wrapper<Profiled<T>, T> {
  public:
   using Wrapper<Profiled<T>, T>::Wrapper;
 };
 
-template <class X>
-inline constexpr bool is_profiled = false;
-template <class T>
-inline constexpr bool is_profiled<Profiled<T>> = true;
+template <class X> inline constexpr bool is_profiled = false;
+template <class T> inline constexpr bool is_profiled<Profiled<T>> = true;
 
 /// The meaning of every operator for `Profiled<T>`: T's, timed.
 template <class Op, class... Xs>
-  requires is_profiled<OutermostOf<Xs...>>
+requires is_profiled<OutermostOf<Xs...>>
 auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs...> {
   using P = OutermostOf<Xs...>;
   const std::int64_t flops = count_flops(op, Shape(xs.shape())...);
   const auto start = std::chrono::steady_clock::now();
   auto result = eval(op, unwrap_operand<P>(std::forward<Xs>(xs))...);
-  detail::book_time(Op::name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), flops);
+  detail::book_time(Op::name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+                    flops);
   return WrappedResult<P, Op, Xs...>(std::move(result));
 }
 
@@ -93,14 +92,14 @@ inline std::string profile_report() {
     total += entry.seconds;
   }
   char line[128];
-  std::snprintf(line, sizeof line, "%-24s %10s %12s %12s %7s %10s\n", "operator", "calls", "total ms", "mean us", "share",
-                "GFLOP/s");
+  std::snprintf(line, sizeof line, "%-24s %10s %12s %12s %7s %10s\n", "operator", "calls", "total ms",
+                "mean us", "share", "GFLOP/s");
   std::string text = line;
   for (const auto& [seconds, named] : by_time) {
     const auto& [name, entry] = named;
     std::snprintf(line, sizeof line, "%-24.24s %10lld %12.3f %12.3f %6.1f%% %10.2f\n", name.c_str(),
-                  static_cast<long long>(entry.calls), 1e3 * seconds, 1e6 * seconds / static_cast<double>(entry.calls),
-                  total > 0 ? 100 * seconds / total : 0,
+                  static_cast<long long>(entry.calls), 1e3 * seconds,
+                  1e6 * seconds / static_cast<double>(entry.calls), total > 0 ? 100 * seconds / total : 0,
                   seconds > 0 ? 1e-9 * static_cast<double>(entry.flops) / seconds : 0);
     text += line;
   }

@@ -40,8 +40,8 @@ class ShapeTensor {
   Cost* cost_ = nullptr;
 };
 
-/// The floating-point operations of an operator on operands of the given shapes: its own `flops` rule, one an element
-/// of the result for elementwise operators, none for those that only move.
+/// The floating-point operations of an operator on operands of the given shapes: its own `flops` rule, one an
+/// element of the result for elementwise operators, none for those that only move.
 template <class Op, std::same_as<Shape>... Shapes>
 constexpr std::int64_t count_flops(const Op& op, const Shapes&... shapes) {
   if constexpr (requires { op.flops(shapes...); })
@@ -65,8 +65,8 @@ constexpr ShapeTensor eval(const Op& op, const ShapeTensor& x, const Xs&... xs) 
   return result;
 }
 
-/// The cost of a program on inputs of the given shapes: `cost(model, Shape{64, 784}).flops`. The program is anything
-/// that can be called with a `ShapeTensor` for each shape.
+/// The cost of a program on inputs of the given shapes: `cost(model, Shape{64, 784}).flops`. The program is
+/// anything that can be called with a `ShapeTensor` for each shape.
 template <class F, std::same_as<Shape>... Shapes>
 constexpr Cost cost(const F& program, const Shapes&... inputs) {
   Cost total;

@@ -1,6 +1,6 @@
 #pragma once
-// The tape: a vector of closures, played backwards. A tape records while it is in scope; tapes of one tensor type form
-// a stack on each thread, the innermost recording.
+// The tape: a vector of closures, played backwards. A tape records while it is in scope; tapes of one tensor
+// type form a stack on each thread, the innermost recording.
 
 #include <atomic>
 #include <cstdint>
@@ -13,8 +13,7 @@
 
 namespace taut {
 
-template <class T>
-class Grad;
+template <class T> class Grad;
 
 namespace detail {
 
@@ -29,14 +28,13 @@ inline std::uint64_t next_tape_id() {
   return ++last;
 }
 
-/// The place where the gradient of one tracked value gathers. Closures hold slots, not values: so a value lives on only
-/// where a rule has saved it.
-template <class T>
-struct Slot {
+/// The place where the gradient of one tracked value gathers. Closures hold slots, not values: so a value
+/// lives on only where a rule has saved it.
+template <class T> struct Slot {
   T gradient;
-  bool pending = false;      // a contribution has arrived
-  bool leaf = false;         // keeps its gradient
-  RecordingId recording;     // who recorded the value; for a leaf, who last contributed
+  bool pending = false;   // a contribution has arrived
+  bool leaf = false;      // keeps its gradient
+  RecordingId recording;  // who recorded the value; for a leaf, who last contributed
 
   /// The first contribution is assigned, later ones are added, never in a buffer that anybody else can see.
   void contribute(T g) {
@@ -58,9 +56,9 @@ struct Slot {
 /// Records what is computed with tracked `Grad<T>` values while it is in scope, and plays it backwards.
 ///
 /// A tape lives and dies on one thread. Several `backward` calls on one tape add up in the leaves (gradient
-/// accumulation); the first contribution from another tape replaces what is there, so nothing is reset by hand.
-template <class T>
-class Tape {
+/// accumulation); the first contribution from another tape replaces what is there, so nothing is reset by
+/// hand.
+template <class T> class Tape {
  public:
   Tape() : outer_(innermost_) { innermost_ = this; }
   ~Tape() {
@@ -73,22 +71,24 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Computes the gradients of all leaves that the scalar `y` was computed from. What was recorded is consumed: each
-  /// closure is destroyed as soon as it has run. Throws `Error` if `y` was not recorded by this tape since it was
-  /// last played, `ShapeError` if `y` has more than one element.
+  /// Computes the gradients of all leaves that the scalar `y` was computed from. What was recorded is
+  /// consumed: each closure is destroyed as soon as it has run. Throws `Error` if `y` was not recorded by
+  /// this tape since it was last played, `ShapeError` if `y` has more than one element.
   void backward(const Grad<T>& y) {
-    require(y.shape().size() == 1, "backward: takes a scalar; reduce it first, as by sum(y), or pass a cotangent",
-            y.shape());
+    require(y.shape().size() == 1,
+            "backward: takes a scalar; reduce it first, as by sum(y), or pass a cotangent", y.shape());
     backward(y, T::ones(y.shape()));
   }
 
   /// The same for a `y` of any shape, with the gradient of the final result by `y` given.
   void backward(const Grad<T>& y, T cotangent) {
     if (!recorded(y))
-      throw Error("backward: the value was not recorded by this tape; compute it from tracked values while the tape is "
-                  "in scope, and play each recording once");
-    require(cotangent.shape() == y.shape(), "backward: the cotangent must have the value's shape", cotangent.shape(),
-            y.shape());
+      throw Error(
+          "backward: the value was not recorded by this tape; compute it from tracked values while the tape "
+          "is "
+          "in scope, and play each recording once");
+    require(cotangent.shape() == y.shape(), "backward: the cotangent must have the value's shape",
+            cotangent.shape(), y.shape());
     y.slot_->contribute(std::move(cotangent));
     ++id_.played;
     auto steps = std::exchange(steps_, {});

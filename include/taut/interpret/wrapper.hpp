@@ -8,8 +8,7 @@
 namespace taut {
 
 /// The base of `Self`, a class that wraps a T: construction, factories and access forward to T.
-template <class Self, class T>
-class Wrapper {
+template <class Self, class T> class Wrapper {
  public:
   using tensor_tag = void;
   using Inner = T;
@@ -22,22 +21,20 @@ class Wrapper {
   static Self full(const Shape& shape, Element value) { return Self(T::full(shape, value)); }
   static Self zeros(const Shape& shape) { return Self(T::zeros(shape)); }
   static Self ones(const Shape& shape) { return Self(T::ones(shape)); }
-  template <class... Args>
-  static Self from_host(Args&&... args) {
+  template <class... Args> static Self from_host(Args&&... args) {
     return Self(T::from_host(std::forward<Args>(args)...));
   }
-  template <class... Args>
-  static Self uniform(Args&&... args) {
+  template <class... Args> static Self uniform(Args&&... args) {
     return Self(T::uniform(std::forward<Args>(args)...));
   }
-  template <class... Args>
-  static Self normal(Args&&... args) {
+  template <class... Args> static Self normal(Args&&... args) {
     return Self(T::normal(std::forward<Args>(args)...));
   }
 
   Shape shape() const { return value_.shape(); }
   const T& value() const& { return value_; }
   T&& value() && { return std::move(value_); }
+  T& mutable_value() { return value_; }  // for optimizers
 
   auto to_host() const { return value_.to_host(); }
   auto item() const { return value_.item(); }

@@ -9,10 +9,10 @@
 
 namespace taut::io {
 
-/// Writes all tensors of a model, buffers included, under their names (`layer1.0.conv1.weight`). The file replaces
-/// `path` in one step, so a crash leaves the old one whole. Throws `DataError` if it cannot be written.
-template <Model M>
-void save(const M& model, const std::string& path, const Metadata& metadata = {}) {
+/// Writes all tensors of a model, buffers included, under their names (`layer1.0.conv1.weight`). The file
+/// replaces `path` in one step, so a crash leaves the old one whole. Throws `DataError` if it cannot be
+/// written.
+template <Model M> void save(const M& model, const std::string& path, const Metadata& metadata = {}) {
   using E = typename TensorOf<M>::Element;
   std::vector<std::vector<E>> values;
   std::vector<TensorView> views;
@@ -23,11 +23,10 @@ void save(const M& model, const std::string& path, const Metadata& metadata = {}
   write_safetensors(path, views, metadata);
 }
 
-/// Reads the values of all tensors of a model from a file that `save` or PyTorch wrote; other floating-point types are
-/// converted. A parameter stays the same leaf. Throws `DataError`, which names each missing, unexpected and misshaped
-/// tensor, and then leaves the model as it was.
-template <Model M>
-void load(M& model, const std::string& path) {
+/// Reads the values of all tensors of a model from a file that `save` or PyTorch wrote; other floating-point
+/// types are converted. A parameter stays the same leaf. Throws `DataError`, which names each missing,
+/// unexpected and misshaped tensor, and then leaves the model as it was.
+template <Model M> void load(M& model, const std::string& path) {
   using T = TensorOf<M>;
   const auto file = SafetensorsFile::read(path);
   const auto named = named_tensors(model);

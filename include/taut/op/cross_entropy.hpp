@@ -17,11 +17,11 @@ struct Pick {
     require(x.rank() == 2 && labels == Shape{x[0]}, "pick: takes [n, classes] and labels [n]", x, labels);
     return labels;
   }
-  template <AnyTensor T>
-  auto pullback(Needs<2>, const T&, const T& x, const typename T::Index& labels) const;
+  template <AnyTensor T> auto pullback(Needs<2>, const T&, const T& x, const typename T::Index& labels) const;
 };
 
-/// Rows of zeros with x at the place that a label names: x [n], labels [n]: [n, classes]. The adjoint of `Pick`.
+/// Rows of zeros with x at the place that a label names: x [n], labels [n]: [n, classes]. The adjoint of
+/// `Pick`.
 struct Unpick {
   static constexpr std::string_view name = "unpick";
   std::int64_t classes = 0;
@@ -30,8 +30,7 @@ struct Unpick {
     require(x.rank() == 1 && labels == x, "unpick: takes [n] and labels [n]", x, labels);
     return {x[0], classes};
   }
-  template <AnyTensor T>
-  auto pullback(Needs<2>, const T&, const T&, const typename T::Index& labels) const {
+  template <AnyTensor T> auto pullback(Needs<2>, const T&, const T&, const typename T::Index& labels) const {
     return [labels](const T& g) { return std::array<T, 2>{eval(Pick{}, g, labels), T{}}; };
   }
 };
@@ -49,22 +48,21 @@ struct CrossEntropyGradient {
 
   constexpr Shape shape(const Shape& g, const Shape& x, const Shape& labels) const {
     require(g.size() == 1, "cross_entropy_gradient: the incoming gradient must be a scalar", g);
-    require(x.rank() == 2 && labels == Shape{x[0]}, "cross_entropy_gradient: takes [n, classes] and labels [n]", x,
-            labels);
+    require(x.rank() == 2 && labels == Shape{x[0]},
+            "cross_entropy_gradient: takes [n, classes] and labels [n]", x, labels);
     return x;
   }
   constexpr std::int64_t flops(const Shape&, const Shape& x, const Shape&) const { return 6 * x.size(); }
 
-  // With s = softmax(x) and the incoming gradient v: d/dg = Σ v (s - onehot) / n, and d/dx is g/n times softmax's
-  // own rule, s (v - Σ v s).
+  // With s = softmax(x) and the incoming gradient v: d/dg = Σ v (s - onehot) / n, and d/dx is g/n times
+  // softmax's own rule, s (v - Σ v s).
   template <AnyTensor T>
   auto pullback(Needs<3> needs, const T&, const T& g, const T& x, const typename T::Index& labels) const {
     return [needs, g, x, labels](const T& v) {
       std::array<T, 3> gradients;
       const double scale = 1.0 / static_cast<double>(x.shape()[0]);
       const T s = softmax(x), vs = sum(v * s, {1}, true);
-      if (needs[0])
-        gradients[0] = reshape((sum(vs) - sum(eval(Pick{}, v, labels))) * scale, g.shape());
+      if (needs[0]) gradients[0] = reshape((sum(vs) - sum(eval(Pick{}, v, labels))) * scale, g.shape());
       if (needs[1]) gradients[1] = s * (v - vs) * (reshape(g, {1, 1}) * scale);
       return gradients;
     };
@@ -93,14 +91,12 @@ struct CrossEntropy {
 
 /// The mean cross-entropy -1/n Σᵢ log_softmax(xᵢ)[labelᵢ] of logits x [n, classes] and integer labels [n], as
 /// PyTorch's `cross_entropy`. A label outside 0 … classes - 1 is an `Error`.
-template <AnyTensor X, AnyTensor Labels>
-constexpr auto cross_entropy(const X& logits, const Labels& labels) {
+template <AnyTensor X, AnyTensor Labels> constexpr auto cross_entropy(const X& logits, const Labels& labels) {
   return eval(op::CrossEntropy{}, logits, labels);
 }
 
 /// The element that `labels[i]` names in row i of x [n, classes]: [n].
-template <AnyTensor X, AnyTensor Labels>
-constexpr auto pick(const X& x, const Labels& labels) {
+template <AnyTensor X, AnyTensor Labels> constexpr auto pick(const X& x, const Labels& labels) {
   return eval(op::Pick{}, x, labels);
 }
 

@@ -10,8 +10,7 @@ namespace taut {
 namespace detail {
 
 /// [..., n] as the matrix [rows, n].
-template <AnyTensor T>
-T as_rows(const T& x) {
+template <AnyTensor T> T as_rows(const T& x) {
   return x.shape().rank() == 2 ? x : reshape(x, {-1, x.shape()[-1]});
 }
 
@@ -27,7 +26,8 @@ struct Matmul {
 
   constexpr Shape shape(const Shape& a, const Shape& b) const {
     require(a.rank() >= 2 && b.rank() >= 2, "matmul: both operands need two dimensions or more", a, b);
-    require(a[transpose_a ? -2 : -1] == b[transpose_b ? -1 : -2], "matmul: the inner dimensions differ", a, b);
+    require(a[transpose_a ? -2 : -1] == b[transpose_b ? -1 : -2], "matmul: the inner dimensions differ", a,
+            b);
     Shape batch = broadcast_shapes(name, batch_of(a), batch_of(b));
     batch.push_back(a[transpose_a ? -1 : -2]);
     batch.push_back(b[transpose_b ? -2 : -1]);
@@ -43,9 +43,9 @@ struct Matmul {
     return batch;
   }
 
-  // C = A B: dA = dC Bᵀ and dB = Aᵀ dC, summed over the batch dimensions along which the operand was repeated.
-  template <AnyTensor T>
-  auto pullback(Needs<2> needs, const T&, const T& a, const T& b) const {
+  // C = A B: dA = dC Bᵀ and dB = Aᵀ dC, summed over the batch dimensions along which the operand was
+  // repeated.
+  template <AnyTensor T> auto pullback(Needs<2> needs, const T&, const T& a, const T& b) const {
     return [needs, ta = transpose_a, tb = transpose_b, shape_a = a.shape(), shape_b = b.shape(),
             a = needs[1] ? a : T{}, b = needs[0] ? b : T{}](const T& g) {
       std::array<T, 2> gradients;
@@ -95,10 +95,9 @@ struct Linear {
 
 }  // namespace op
 
-/// The matrix product of [.., m, k] and [.., k, n]: [.., m, n]; leading batch dimensions broadcast. An operand
-/// stored transposed is named so: `matmul(x, w, {.transpose_b = true})`.
-template <AnyTensor A, AnyTensor B>
-constexpr auto matmul(const A& a, const B& b, op::Matmul options = {}) {
+/// The matrix product of [.., m, k] and [.., k, n]: [.., m, n]; leading batch dimensions broadcast. An
+/// operand stored transposed is named so: `matmul(x, w, {.transpose_b = true})`.
+template <AnyTensor A, AnyTensor B> constexpr auto matmul(const A& a, const B& b, op::Matmul options = {}) {
   return eval(options, a, b);
 }
 

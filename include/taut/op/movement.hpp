@@ -18,8 +18,7 @@ struct Reshape {
     require(from.size() == to.size(), "reshape: the number of elements differs", from, to);
     return to;
   }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T&, const T& x) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const {
     return [from = x.shape()](T g) { return eval(Reshape{from}, std::move(g)); };
   }
 };
@@ -49,8 +48,7 @@ struct Permute {
     }
     return {back};
   }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T&, const T&) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T&) const {
     return [back = inverse()](T g) { return eval(back, std::move(g)); };
   }
 };
@@ -65,8 +63,7 @@ struct BroadcastTo {
             "broadcast_to: the operand does not broadcast to the shape", from, to);
     return to;
   }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T&, const T& x) const;
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const;
 };
 
 /// Sums over the axes along which `to` would have been repeated to give the operand's shape.
@@ -80,14 +77,12 @@ struct SumTo {
     return to;
   }
   constexpr std::int64_t flops(const Shape& from) const { return from.size(); }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T&, const T& x) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const {
     return [from = x.shape()](T g) { return eval(BroadcastTo{from}, std::move(g)); };
   }
 };
 
-template <AnyTensor T>
-auto BroadcastTo::pullback(Needs<1>, const T&, const T& x) const {
+template <AnyTensor T> auto BroadcastTo::pullback(Needs<1>, const T&, const T& x) const {
   return [from = x.shape()](T g) { return eval(SumTo{from}, std::move(g)); };
 }
 
@@ -106,12 +101,11 @@ struct Slice {
     to[a] = (stop - start + step - 1) / step;
     return to;
   }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T&, const T& x) const;
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const;
 };
 
-/// Zeros of extent `extent` along one axis, with the operand put at `start`, `start + step`, …: the adjoint of
-/// `Slice`.
+/// Zeros of extent `extent` along one axis, with the operand put at `start`, `start + step`, …: the adjoint
+/// of `Slice`.
 struct Unslice {
   static constexpr std::string_view name = "unslice";
   int axis = 0;
@@ -125,15 +119,13 @@ struct Unslice {
     to[a] = extent;
     return to;
   }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T&, const T& x) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const {
     const auto stop = std::min(extent, start + x.shape()[axis] * step);
     return [back = Slice{axis, start, stop, step}](T g) { return eval(back, g); };
   }
 };
 
-template <AnyTensor T>
-auto Slice::pullback(Needs<1>, const T&, const T& x) const {
+template <AnyTensor T> auto Slice::pullback(Needs<1>, const T&, const T& x) const {
   return [back = Unslice{axis, start, step, x.shape()[axis]}](T g) { return eval(back, g); };
 }
 
@@ -172,8 +164,7 @@ struct Concat {
 }  // namespace op
 
 /// The same elements in row-major order under the shape `to`. One extent may be -1: it is what remains.
-template <AnyTensor X>
-constexpr auto reshape(X&& x, Shape to) {
+template <AnyTensor X> constexpr auto reshape(X&& x, Shape to) {
   const Shape from = x.shape();
   std::int64_t known = 1;
   int open = -1;
@@ -192,8 +183,7 @@ constexpr auto reshape(X&& x, Shape to) {
 }
 
 /// All axes from `start` on become one: `flatten(images)` is [N, C·H·W] of [N, C, H, W].
-template <AnyTensor X>
-constexpr auto flatten(X&& x, int start = 1) {
+template <AnyTensor X> constexpr auto flatten(X&& x, int start = 1) {
   const Shape from = x.shape();
   Shape to;
   std::int64_t rest = 1;
@@ -207,14 +197,12 @@ constexpr auto flatten(X&& x, int start = 1) {
 }
 
 /// Axis i of the result is axis `order[i]` of x.
-template <AnyTensor X>
-constexpr auto permute(X&& x, Axes order) {
+template <AnyTensor X> constexpr auto permute(X&& x, Axes order) {
   return eval(op::Permute{order}, std::forward<X>(x));
 }
 
 /// Exchanges two axes, by default the last two: the transpose of a matrix.
-template <AnyTensor X>
-constexpr auto transpose(X&& x, int axis0 = -2, int axis1 = -1) {
+template <AnyTensor X> constexpr auto transpose(X&& x, int axis0 = -2, int axis1 = -1) {
   const Shape from = x.shape();
   Axes order;
   for (int i = 0; i < from.rank(); ++i) order.push_back(i);
@@ -224,14 +212,12 @@ constexpr auto transpose(X&& x, int axis0 = -2, int axis1 = -1) {
 }
 
 /// Repeats x along new leading axes and along axes of extent one, to the shape `to`.
-template <AnyTensor X>
-constexpr auto broadcast_to(X&& x, Shape to) {
+template <AnyTensor X> constexpr auto broadcast_to(X&& x, Shape to) {
   return eval(op::BroadcastTo{to}, std::forward<X>(x));
 }
 
 /// Sums x over the axes along which a tensor of shape `to` broadcasts to it: the adjoint of `broadcast_to`.
-template <AnyTensor X>
-constexpr auto sum_to(X&& x, Shape to) {
+template <AnyTensor X> constexpr auto sum_to(X&& x, Shape to) {
   return eval(op::SumTo{to}, std::forward<X>(x));
 }
 
@@ -246,8 +232,7 @@ constexpr auto slice(X&& x, int axis, std::int64_t start, std::int64_t stop, std
 }
 
 /// The tensors one after the other along `axis`; all other extents agree.
-template <AnyTensor... Xs>
-constexpr auto concat(int axis, Xs&&... xs) {
+template <AnyTensor... Xs> constexpr auto concat(int axis, Xs&&... xs) {
   return eval(op::Concat{axis}, std::forward<Xs>(xs)...);
 }
 

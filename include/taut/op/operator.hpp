@@ -2,8 +2,8 @@
 // What an operator is, and how `eval` finds its meaning.
 //
 // An operator is a small struct: its options, a `name`, a `shape` rule and a gradient rule (`pullback`), or a
-// `decompose` into other operators. `eval(op, xs…)`, found by argument-dependent lookup, gives it a meaning for
-// the type of its operands: a kernel on a leaf, one generic template on every other interpretation.
+// `decompose` into other operators. `eval(op, xs…)`, found by argument-dependent lookup, gives it a meaning
+// for the type of its operands: a kernel on a leaf, one generic template on every other interpretation.
 
 #include <algorithm>
 #include <array>
@@ -18,11 +18,14 @@ namespace taut {
 
 /// Any interpretation: a type that says it is a tensor by a member type `tensor_tag`.
 template <class T>
-concept AnyTensor = requires { typename std::remove_cvref_t<T>::tensor_tag; };
+concept AnyTensor = requires {
+  typename std::remove_cvref_t<T>::tensor_tag;
+};
 
 namespace op {
 /// The base of elementwise operators. The derived struct has a `name` and a branch-free scalar function
-/// `template <class S> constexpr S operator()(S x…) const`; shape, broadcasting, kernels and gradients follow.
+/// `template <class S> constexpr S operator()(S x…) const`; shape, broadcasting, kernels and gradients
+/// follow.
 struct Elementwise {};
 }  // namespace op
 
@@ -39,8 +42,7 @@ constexpr Shape infer_shape([[maybe_unused]] const Op& op, const Shapes&... shap
 }
 
 /// Which operands' gradients are wanted of a gradient rule.
-template <int N>
-struct Needs {
+template <int N> struct Needs {
   std::array<bool, N> wanted{};
 
   constexpr bool operator[](int i) const { return wanted[static_cast<std::size_t>(i)]; }
@@ -50,8 +52,7 @@ struct Needs {
 };
 
 /// How many interpretations a tensor type is wrapped in: 0 for a leaf, one more than its `Inner` otherwise.
-template <class T>
-constexpr int depth() {
+template <class T> constexpr int depth() {
   if constexpr (requires { typename T::Inner; })
     return 1 + depth<typename T::Inner>();
   else
@@ -59,25 +60,20 @@ constexpr int depth() {
 }
 
 namespace detail {
-template <class A, class B>
-using Deeper = std::conditional_t<(depth<A>() >= depth<B>()), A, B>;
+template <class A, class B> using Deeper = std::conditional_t<(depth<A>() >= depth<B>()), A, B>;
 
-template <class T, class... Rest>
-struct Outermost {
-  using type = T;
-};
+template <class T, class... Rest> struct Outermost { using type = T; };
 template <class A, class B, class... Rest>
 struct Outermost<A, B, Rest...> : Outermost<Deeper<A, B>, Rest...> {};
 }  // namespace detail
 
-/// The operand type that decides the meaning of an `eval`: the most deeply wrapped one. The others are constants
-/// to it.
-template <class... Xs>
-using OutermostOf = typename detail::Outermost<std::remove_cvref_t<Xs>...>::type;
+/// The operand type that decides the meaning of an `eval`: the most deeply wrapped one. The others are
+/// constants to it.
+template <class... Xs> using OutermostOf = typename detail::Outermost<std::remove_cvref_t<Xs>...>::type;
 
-/// What a wrapper type `W` passes on to its inner `eval`: the value inside its own operands, others as they are.
-template <class W, class X>
-constexpr decltype(auto) unwrap_operand(X&& x) {
+/// What a wrapper type `W` passes on to its inner `eval`: the value inside its own operands, others as they
+/// are.
+template <class W, class X> constexpr decltype(auto) unwrap_operand(X&& x) {
   if constexpr (std::same_as<std::remove_cvref_t<X>, W>)
     return std::forward<X>(x).value();
   else
@@ -88,18 +84,33 @@ constexpr decltype(auto) unwrap_operand(X&& x) {
 template <class W, class Op, class... Xs>
 using InnerResult = decltype(eval(std::declval<const Op&>(), unwrap_operand<W>(std::declval<Xs>())...));
 
-/// The wrapper's own result: the inner tensor is wrapped again, an index tensor stays as it is.
+namespace detail {
+template <class W, class Op, class... Xs> struct WrappedResultOf {};
 template <class W, class Op, class... Xs>
-using WrappedResult = std::conditional_t<std::same_as<InnerResult<W, Op, Xs...>, typename W::Inner>, W,
-                                         InnerResult<W, Op, Xs...>>;
+requires requires {
+  typename W::Inner;
+  typename InnerResult<W, Op, Xs...>;
+}
+struct WrappedResultOf<W, Op, Xs...> {
+  using Result = InnerResult<W, Op, Xs...>;
+  using type = std::conditional_t<std::same_as<Result, typename W::Inner>, W, Result>;
+};
+}  // namespace detail
+
+/// The wrapper's own result: the inner tensor is wrapped again, an index tensor stays as it is. There is none
+/// where the inner type has no such operator.
+template <class W, class Op, class... Xs>
+using WrappedResult = typename detail::WrappedResultOf<W, Op, Xs...>::type;
 
 template <class Op, class... Xs>
-concept Decomposable = requires(const Op& op, const Xs&... xs) { op.decompose(xs...); };
+concept Decomposable = requires(const Op& op, const Xs&... xs) {
+  op.decompose(xs...);
+};
 
 /// The meaning of a composite operator for a leaf without a kernel of its own for it.
 template <class Op, class... Xs>
-  requires(depth<OutermostOf<Xs...>>() == 0 && Decomposable<Op, Xs...>)
-constexpr auto eval(const Op& op, const Xs&... xs) {
+requires(depth<OutermostOf<Xs...>>() == 0 && Decomposable<Op, Xs...>) constexpr auto eval(const Op& op,
+                                                                                          const Xs&... xs) {
   return op.decompose(xs...);
 }
 

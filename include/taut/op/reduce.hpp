@@ -43,8 +43,7 @@ struct Sum {
 
   constexpr Shape shape(const Shape& from) const { return reduced_shape(name, axes, keepdim, from); }
   constexpr std::int64_t flops(const Shape& from) const { return from.size(); }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T&, const T& x) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const {
     return [kept = reduced_shape(name, axes, true, x.shape()), from = x.shape()](T g) {
       return broadcast_to(reshape(std::move(g), kept), from);
     };
@@ -53,8 +52,7 @@ struct Sum {
 
 /// The largest or smallest element over some axes. The gradient goes to all elements that attain it, in equal
 /// shares, as PyTorch's `amax` does.
-template <bool Largest>
-struct Extreme {
+template <bool Largest> struct Extreme {
   static constexpr std::string_view name = Largest ? "max" : "min";
   Axes axes;
   bool keepdim = false;
@@ -65,8 +63,7 @@ struct Extreme {
     return to;
   }
   constexpr std::int64_t flops(const Shape& from) const { return from.size(); }
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T& out, const T& x) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T& out, const T& x) const {
     return [axes = axes, kept = reduced_shape(name, axes, true, x.shape()), out, x](const T& g) {
       const T attained = eq(x, reshape(out, kept));
       const T count = eval(Sum{axes, true}, attained);
@@ -94,34 +91,29 @@ struct Argmax {
 }  // namespace op
 
 /// Σ x over `axes` (all, if none is named). `keepdim` keeps them with extent one.
-template <AnyTensor X>
-constexpr auto sum(X&& x, Axes axes = {}, bool keepdim = false) {
+template <AnyTensor X> constexpr auto sum(X&& x, Axes axes = {}, bool keepdim = false) {
   return eval(op::Sum{axes, keepdim}, std::forward<X>(x));
 }
 
 /// The arithmetic mean of x over `axes` (all, if none is named); NaN over no elements.
-template <AnyTensor X>
-constexpr auto mean(X&& x, Axes axes = {}, bool keepdim = false) {
+template <AnyTensor X> constexpr auto mean(X&& x, Axes axes = {}, bool keepdim = false) {
   const Shape from = x.shape(), to = reduced_shape("mean", axes, keepdim, from);
   const double count = static_cast<double>(from.size()) / static_cast<double>(to.size() > 0 ? to.size() : 1);
   return sum(std::forward<X>(x), axes, keepdim) / count;
 }
 
 /// The largest element over `axes` (all, if none is named). Ties share the gradient equally; NaN propagates.
-template <AnyTensor X>
-constexpr auto max(X&& x, Axes axes = {}, bool keepdim = false) {
+template <AnyTensor X> constexpr auto max(X&& x, Axes axes = {}, bool keepdim = false) {
   return eval(op::Max{axes, keepdim}, std::forward<X>(x));
 }
 
 /// The smallest element over `axes` (all, if none is named). Ties share the gradient equally; NaN propagates.
-template <AnyTensor X>
-constexpr auto min(X&& x, Axes axes = {}, bool keepdim = false) {
+template <AnyTensor X> constexpr auto min(X&& x, Axes axes = {}, bool keepdim = false) {
   return eval(op::Min{axes, keepdim}, std::forward<X>(x));
 }
 
 /// The index of the first largest element along `axis`, an integer tensor (`T::Index`).
-template <AnyTensor X>
-constexpr auto argmax(const X& x, int axis = -1, bool keepdim = false) {
+template <AnyTensor X> constexpr auto argmax(const X& x, int axis = -1, bool keepdim = false) {
   return eval(op::Argmax{axis, keepdim}, x);
 }
 

@@ -19,8 +19,7 @@ struct Softmax {
   constexpr std::int64_t flops(const Shape& x) const { return 5 * x.size(); }
 
   // dxᵢ = yᵢ (gᵢ - Σⱼ gⱼ yⱼ)
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T& y, const T&) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T& y, const T&) const {
     return [axis = axis, y](const T& g) { return y * (g - sum(g * y, {axis}, true)); };
   }
 };
@@ -34,8 +33,7 @@ struct LogSoftmax {
   constexpr std::int64_t flops(const Shape& x) const { return 5 * x.size(); }
 
   // dxᵢ = gᵢ - exp(yᵢ) Σⱼ gⱼ
-  template <AnyTensor T>
-  auto pullback(Needs<1>, const T& y, const T&) const {
+  template <AnyTensor T> auto pullback(Needs<1>, const T& y, const T&) const {
     return [axis = axis, y](const T& g) { return g - exp(y) * sum(g, {axis}, true); };
   }
 };
@@ -43,14 +41,12 @@ struct LogSoftmax {
 }  // namespace op
 
 /// exp(xᵢ) / Σⱼ exp(xⱼ) along `axis`.
-template <AnyTensor X>
-constexpr auto softmax(const X& x, int axis = -1) {
+template <AnyTensor X> constexpr auto softmax(const X& x, int axis = -1) {
   return eval(op::Softmax{axis}, x);
 }
 
 /// xᵢ - ln Σⱼ exp(xⱼ) along `axis`.
-template <AnyTensor X>
-constexpr auto log_softmax(const X& x, int axis = -1) {
+template <AnyTensor X> constexpr auto log_softmax(const X& x, int axis = -1) {
   return eval(op::LogSoftmax{axis}, x);
 }
 

@@ -1,0 +1,116 @@
+#pragma once
+// Update rules of optimizers on dense arrays: all parameters of a model in one pass.
+
+#include <span>
+#include <vector>
+
+#include "../op/unary.hpp"
+#include "../optim/optimizer.hpp"
+#include "array.hpp"
+#include "reduce.hpp"
+#include "simd.hpp"
+
+namespace taut {
+
+namespace cpu {
+
+/// The array's elements for writing in place; if its buffer is shared, of a fresh copy that takes its place.
+template <class E> E* writable(BasicCpuArray<E>& x) {
+  if (!x.unique()) x = BasicCpuArray<E>::from_host(x.span(), x.shape());
+  return x.mutable_data();
+}
+
+/// A stretch of one item's elements.
+struct Block {
+  std::size_t item;
+  std::int64_t begin, end;
+};
+
+template <class Item> std::vector<Block> split_into_blocks(std::span<const Item> items) {
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto size = items[i].parameter->shape().size();
+    for (std::int64_t begin = 0; begin < size; begin += default_grain)
+      blocks.push_back({i, begin, std::min(size, begin + default_grain)});
+  }
+  return blocks;
+}
+
+/// Calls body(index, block) for all blocks, on several threads where that pays.
+template <class F> void for_each_block(const std::vector<Block>& blocks, const F& body) {
+  std::int64_t total = 1;
+  for (const auto& block : blocks) total += block.end - block.begin;
+  const auto count = static_cast<std::int64_t>(blocks.size());
+  parallel_for(count, std::max<std::int64_t>(1, count * default_grain / total),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k)
+                   body(k, blocks[k]);
+               });
+}
+
+/// rule(p[0 …], scale g[0 …], s₀[0 …], …) for one S, a pack or a single element.
+template <class S, class Rule, class E, std::size_t... K>
+void update_one(const Rule& rule, E scale, E* p, const E* g, const std::array<E*, sizeof...(K)>& s,
+                std::index_sequence<K...>) {
+  S parameter = load_as<S>(p);
+  std::array<S, sizeof...(K)> states{load_as<S>(static_cast<const E*>(s[K]))...};
+  rule(parameter, S(scale) * load_as<S>(g), states[K]...);
+  store_as<S>(p, parameter);
+  (store_as<S>(s[K], states[K]), ...);
+}
+
+/// The same for n elements.
+template <class Rule, class E, std::size_t N>
+void update_contiguous(const Rule& rule, std::int64_t n, E scale, E* p, const E* g, std::array<E*, N> s) {
+  constexpr auto sequence = std::make_index_sequence<N>{};
+  const auto step = [&]<class S>(S, std::int64_t width) {
+    update_one<S>(rule, scale, p, g, s, sequence);
+    p += width, g += width;
+    for (auto& state : s) state += width;
+  };
+  std::int64_t i = 0;
+  for (; i + pack_size<E> <= n; i += pack_size<E>) step(Pack<E>(E(0)), pack_size<E>);
+  for (; i < n; ++i) step(E(0), 1);
+}
+
+}  // namespace cpu
+
+/// Σ g² over all gradients, in double.
+template <class E, int States>
+double sum_of_squares(std::span<const optim::UpdateItem<BasicCpuArray<E>, States>> items) {
+  const auto blocks = cpu::split_into_blocks(items);
+  std::vector<double> partial(blocks.size());
+  cpu::for_each_block(blocks, [&](std::size_t k, const cpu::Block& block) {
+    const E* g = items[block.item].gradient->data();
+    partial[k] = cpu::reduce_row<cpu::SumReducer>(block.end - block.begin, g + block.begin, op::Square{});
+  });
+  double total = 0;
+  for (const double value : partial) total += value;
+  return total;
+}
+
+/// Applies an update rule in place to all parameters and states, with the gradients multiplied by `scale`.
+template <class Rule, class E, int States>
+void apply_update(const Rule& rule, double scale,
+                  std::span<const optim::UpdateItem<BasicCpuArray<E>, States>> items) {
+  struct Pointers {
+    E* parameter;
+    const E* gradient;
+    std::array<E*, static_cast<std::size_t>(States)> state;
+  };
+  std::vector<Pointers> pointers;
+  for (const auto& item : items) {
+    Pointers at{cpu::writable(*item.parameter), item.gradient->data(), {}};
+    for (std::size_t k = 0; k < at.state.size(); ++k) at.state[k] = cpu::writable(*item.state[k]);
+    pointers.push_back(at);
+  }
+  const auto blocks = cpu::split_into_blocks(items);
+  cpu::for_each_block(blocks, [&](std::size_t, const cpu::Block& block) {
+    Pointers at = pointers[block.item];
+    for (auto& state : at.state) state += block.begin;
+    cpu::update_contiguous(rule, block.end - block.begin, static_cast<E>(scale), at.parameter + block.begin,
+                           at.gradient + block.begin, at.state);
+  });
+}
+
+}  // namespace taut

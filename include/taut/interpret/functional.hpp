@@ -1,0 +1,56 @@
+#pragma once
+// Derivatives as functions of functions. They nest: `grad` of a function that calls `grad` has second
+// derivatives.
+
+#include <tuple>
+#include <utility>
+
+#include "../op/arithmetic.hpp"
+#include "../op/reduce.hpp"
+#include "grad.hpp"
+
+namespace taut {
+
+namespace detail {
+
+template <class T> T gradient_or_zeros(const Grad<T>& leaf) {
+  return leaf.has_grad() ? leaf.grad() : T::zeros(leaf.shape());
+}
+
+}  // namespace detail
+
+/// The function (x…) ↦ {f(x…), gradient}, where f takes tensors to a scalar tensor. The gradient is a tensor
+/// for one argument and a tuple for several; it is zero by an argument that f does not depend on. f is called
+/// with `Grad` values, so it takes them as a template: `value_and_grad([](const auto& x) { return sum(x * x);
+/// })`.
+template <class F> auto value_and_grad(F f) {
+  return [f = std::move(f)]<class T, std::same_as<T>... Ts>(const T& x, const Ts&... xs) {
+    std::tuple leaves{Grad<T>(x).track(), Grad<T>(xs).track()...};
+    Tape<T> tape;
+    const Grad<T> y = std::apply(f, leaves);
+    require(y.shape().size() == 1, "grad: the function must return a scalar; reduce its result, as by sum",
+            y.shape());
+    if (tape.recorded(y)) tape.backward(y);
+    if constexpr (sizeof...(Ts) == 0)
+      return std::pair<T, T>(y.value(), detail::gradient_or_zeros(std::get<0>(leaves)));
+    else
+      return std::apply(
+          [&](const auto&... leaf) {
+            return std::pair(y.value(), std::tuple{detail::gradient_or_zeros(leaf)...});
+          },
+          leaves);
+  };
+}
+
+/// The function (x…) ↦ gradient of f at x…; see `value_and_grad`.
+template <class F> auto grad(F f) {
+  return [both = value_and_grad(std::move(f))](const auto&... xs) { return both(xs...).second; };
+}
+
+/// The product of the Hessian of f at x and the vector v, by differentiating ⟨grad f, v⟩ (Pearlmutter, "Fast
+/// Exact Multiplication by the Hessian", 1994): about twice the cost of a gradient, and no matrix.
+template <class F, AnyTensor T> T hessian_vector_product(const F& f, const T& x, const T& v) {
+  return grad([&](const auto& u) { return sum(grad(f)(u) * v); })(x);
+}
+
+}  // namespace taut

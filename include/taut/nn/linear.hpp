@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+
+#include "../op/matmul.hpp"
+#include "init.hpp"
+
+namespace taut::nn {
+
+/// Options of `Linear::make`.
+struct LinearOptions {
+  bool bias = true;
+};
+
+/// y = x Wᵀ + b: [.., in] to [.., out]. `weight` is [out, in] and `bias` [out], as in PyTorch.
+template <AnyTensor T> struct Linear {
+  T weight;
+  std::optional<T> bias;
+
+  /// Weight and bias uniform on ±1/√in, as PyTorch's.
+  static constexpr Linear make(std::int64_t in, std::int64_t out, Rng& rng, LinearOptions options = {}) {
+    auto weight = fan_in_uniform<T>({out, in}, in, rng);
+    return {std::move(weight),
+            options.bias ? std::optional(fan_in_uniform<T>({out}, in, rng)) : std::nullopt};
+  }
+
+  /// The same where only shapes count.
+  static constexpr Linear make(std::int64_t in, std::int64_t out,
+                               LinearOptions options = {}) requires std::constructible_from<T, const Shape&> {
+    return {T(Shape{out, in}), options.bias ? std::optional(T(Shape{out})) : std::nullopt};
+  }
+
+  constexpr T operator()(const T& x) const {
+    return bias ? linear(x, weight, *bias) : matmul(x, weight, {.transpose_b = true});
+  }
+};
+
+}  // namespace taut::nn

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "../core/mode.hpp"
+#include "../op/unary.hpp"
+#include "linear.hpp"
+
+namespace taut::nn {
+
+/// A multi-layer perceptron: linear layers with ReLU between them.
+template <AnyTensor T> struct Mlp {
+  std::vector<Linear<T>> layers;
+
+  /// Layers of the given widths, from the input's to the output's: `make({784, 128, 64, 10}, rng)`.
+  static constexpr Mlp make(const std::vector<std::int64_t>& widths, Rng& rng) {
+    Mlp mlp;
+    for (std::size_t i = 1; i < widths.size(); ++i)
+      mlp.layers.push_back(Linear<T>::make(widths[i - 1], widths[i], rng));
+    return mlp;
+  }
+
+  /// The same where only shapes count.
+  static constexpr Mlp make(
+      const std::vector<std::int64_t>& widths) requires std::constructible_from<T, const Shape&> {
+    Mlp mlp;
+    for (std::size_t i = 1; i < widths.size(); ++i)
+      mlp.layers.push_back(Linear<T>::make(widths[i - 1], widths[i]));
+    return mlp;
+  }
+
+  /// Logits of inputs [n, widths.front()]; training and evaluation are the same.
+  constexpr T operator()(const T& x, Mode = Mode::eval) const {
+    T y = x;
+    for (std::size_t i = 0; i < layers.size(); ++i) y = i == 0 ? layers[i](y) : layers[i](relu(std::move(y)));
+    return y;
+  }
+};
+
+}  // namespace taut::nn

@@ -1,0 +1,229 @@
+#pragma once
+// Models are plain aggregates. One walk over their fields, which reflection finds with their names, gives
+// parameters, names, counts and conversions; there is nothing to register or to derive from.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "../core/reflect.hpp"
+#include "../interpret/grad.hpp"
+#include "../interpret/shape_tensor.hpp"
+
+namespace taut {
+
+/// A tensor of a model that is saved with it but not trained, such as running statistics.
+template <class T> struct Buffer { T value; };
+
+namespace detail {
+
+template <class X> inline constexpr bool is_buffer = false;
+template <class T> inline constexpr bool is_buffer<Buffer<T>> = true;
+
+template <class X> inline constexpr bool is_optional = false;
+template <class X> inline constexpr bool is_optional<std::optional<X>> = true;
+
+template <class X> inline constexpr bool is_sequence = false;
+template <class X, class A> inline constexpr bool is_sequence<std::vector<X, A>> = true;
+template <class X, std::size_t N> inline constexpr bool is_sequence<std::array<X, N>> = true;
+
+/// The way from a model to one of its fields, kept on the stack of the walk.
+struct FieldPath {
+  const FieldPath* parent = nullptr;
+  std::string_view name{};
+  std::int64_t index = -1;
+
+  /// PyTorch's spelling, such as `layers.0.weight`.
+  std::string str() const {
+    std::string text = parent ? parent->str() : "";
+    if (!text.empty()) text += '.';
+    return text + (index >= 0 ? std::to_string(index) : std::string(name));
+  }
+};
+
+/// Calls `visit(path, tensor, trained)` for each tensor of a model, in the order of its fields.
+template <class M, class Visit>
+constexpr void walk(M& model, const Visit& visit, const FieldPath* path = nullptr) {
+  using Field = std::remove_const_t<M>;
+  if constexpr (AnyTensor<Field>) {
+    visit(path, model, true);
+  } else if constexpr (is_buffer<Field>) {
+    visit(path, model.value, false);
+  } else if constexpr (is_optional<Field>) {
+    if (model) walk(*model, visit, path);
+  } else if constexpr (is_sequence<Field>) {
+    std::int64_t index = 0;
+    for (auto& item : model) {
+      const FieldPath at{path, {}, index++};
+      walk(item, visit, &at);
+    }
+  } else if constexpr (std::is_class_v<Field> && Aggregate<Field>) {
+    std::apply(
+        [&](auto&... field) {
+          [&]<std::size_t... I>(std::index_sequence<I...>) {
+            (
+                [&] {
+                  const FieldPath at{path, field_name<Field, I>, -1};
+                  walk(field, visit, &at);
+                }(),
+                ...);
+          }
+          (std::index_sequence_for<decltype(field)...>{});
+        },
+        fields(model));
+  }
+}
+
+template <class X> struct Type { using type = X; };
+
+/// The tensor type that a model is made of: the first that the walk would meet, or void.
+template <class X> constexpr auto find_tensor() {
+  if constexpr (AnyTensor<X>)
+    return Type<X>{};
+  else if constexpr (is_buffer<X>)
+    return Type<decltype(X::value)>{};
+  else if constexpr (is_optional<X> || is_sequence<X>)
+    return find_tensor<typename X::value_type>();
+  else if constexpr (std::is_class_v<X> && Aggregate<X>)
+    return []<class... Fs>(Type<std::tuple<Fs...>>) {
+      return []<class... Found>(Type<std::tuple<Found...>>) {
+        std::tuple<> none;
+        auto tensors = std::tuple_cat([] {
+          if constexpr (std::is_void_v<typename Found::type>)
+            return std::tuple<>{};
+          else
+            return std::tuple<Found>{};
+        }()...);
+        if constexpr (std::is_same_v<decltype(tensors), decltype(none)>)
+          return Type<void>{};
+        else
+          return std::get<0>(tensors);
+      }(Type<std::tuple<decltype(find_tensor<std::remove_cvref_t<Fs>>())...>>{});
+    }(Type<decltype(fields(std::declval<X&>()))>{});
+  else
+    return Type<void>{};
+}
+
+}  // namespace detail
+
+/// The tensor type of a model: `CpuArray` of an `Mlp<CpuArray>`.
+template <class M> using TensorOf = typename decltype(detail::find_tensor<std::remove_const_t<M>>())::type;
+
+/// A plain aggregate that holds tensors.
+template <class M>
+concept Model = !AnyTensor<M> && !std::is_void_v<TensorOf<M>>;
+
+/// A tensor of a model and its name in PyTorch's spelling, such as `layer1.0.conv1.weight`.
+template <class T> struct NamedTensor {
+  std::string name;
+  T& tensor;
+};
+
+/// All tensors of a model, trained ones and buffers, with their names.
+template <Model M> auto named_tensors(M& model) {
+  using T = std::conditional_t<std::is_const_v<M>, const TensorOf<M>, TensorOf<M>>;
+  std::vector<NamedTensor<T>> result;
+  detail::walk(model, [&](const detail::FieldPath* path, T& tensor, bool) {
+    result.push_back({path ? path->str() : "", tensor});
+  });
+  return result;
+}
+
+/// The tensors of a model that are trained.
+template <Model M> auto parameters(M& model) {
+  using T = std::conditional_t<std::is_const_v<M>, const TensorOf<M>, TensorOf<M>>;
+  std::vector<T*> result;
+  detail::walk(model, [&](const detail::FieldPath*, T& tensor, bool trained) {
+    if (trained) result.push_back(&tensor);
+  });
+  return result;
+}
+
+/// How many numbers of a model are trained; in a constant expression too, of a `Model<ShapeTensor>`.
+template <Model M> constexpr std::int64_t parameter_count(const M& model) {
+  std::int64_t count = 0;
+  detail::walk(model, [&](const detail::FieldPath*, const auto& tensor, bool trained) {
+    if (trained) count += tensor.shape().size();
+  });
+  return count;
+}
+
+namespace detail {
+
+/// The value inside all wrappers.
+template <class T> const auto& leaf_value(const T& x) {
+  if constexpr (requires { typename T::Inner; })
+    return leaf_value(x.value());
+  else
+    return x;
+}
+
+/// A tensor of type U with the value of `x`, sharing its buffer where the element type is the same.
+template <class U, class T> U convert_tensor(const T& x, bool trained) {
+  if constexpr (std::same_as<U, T>) {
+    return x;
+  } else if constexpr (std::same_as<U, ShapeTensor>) {
+    return ShapeTensor(x.shape());
+  } else if constexpr (requires { typename U::Inner; }) {
+    U result(convert_tensor<typename U::Inner>(x, trained));
+    if constexpr (is_grad<U>)
+      if (trained) result.track();
+    return result;
+  } else if constexpr (requires { typename T::Inner; }) {
+    return convert_tensor<U>(leaf_value(x), trained);
+  } else {
+    const auto values = x.to_host();
+    return U::from_host(std::vector<typename U::Element>(values.begin(), values.end()), x.shape());
+  }
+}
+
+template <class U, class X> struct Rebound { using type = X; };
+template <class U, AnyTensor X> struct Rebound<U, X> { using type = U; };
+template <class U, template <class> class M, class X>
+requires(!AnyTensor<M<X>> && !is_optional<M<X>>) struct Rebound<U, M<X>> {
+  using type = M<typename Rebound<U, X>::type>;
+};
+template <class U, class X> struct Rebound<U, std::optional<X>> {
+  using type = std::optional<typename Rebound<U, X>::type>;
+};
+template <class U, class X, class A> struct Rebound<U, std::vector<X, A>> {
+  using type = std::vector<typename Rebound<U, X>::type>;
+};
+template <class U, class X, std::size_t N> struct Rebound<U, std::array<X, N>> {
+  using type = std::array<typename Rebound<U, X>::type, N>;
+};
+
+template <class U, class X> typename Rebound<U, X>::type rebind_field(const X& x, bool trained = true) {
+  using Result = typename Rebound<U, X>::type;
+  if constexpr (AnyTensor<X>) {
+    return convert_tensor<U>(x, trained);
+  } else if constexpr (is_buffer<X>) {
+    return {rebind_field<U>(x.value, false)};
+  } else if constexpr (is_optional<X>) {
+    return x ? Result(rebind_field<U>(*x)) : Result();
+  } else if constexpr (is_sequence<X>) {
+    Result result;
+    if constexpr (requires { result.resize(x.size()); }) result.resize(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) result[i] = rebind_field<U>(x[i]);
+    return result;
+  } else if constexpr (std::same_as<Result, X>) {
+    return x;  // configuration
+  } else {
+    return std::apply([](const auto&... field) { return Result{rebind_field<U>(field)...}; }, fields(x));
+  }
+}
+
+}  // namespace detail
+
+/// The same model over another tensor type: `rebind<CpuArray>(model)` of an `Mlp<Grad<CpuArray>>` is an
+/// `Mlp<CpuArray>` for inference, with the weights as they are now (shared, not copied; later training steps
+/// do not show). To a `Grad` type the parameters become leaves. The model is a class template over its tensor
+/// type.
+template <AnyTensor U, Model M> auto rebind(const M& model) { return detail::rebind_field<U>(model); }
+
+}  // namespace taut

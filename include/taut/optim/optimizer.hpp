@@ -1,0 +1,155 @@
+#pragma once
+// Optimizers. An update rule is an elementwise functor over (parameter, gradient, state…); the engine applies
+// it to all parameters of a model in one pass, after clipping the gradients by their global norm.
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../nn/model.hpp"
+
+namespace taut::optim {
+
+/// What an update rule is: its hyper-parameters, among them `lr`; `name`; `states`, how many numbers it keeps
+/// for each parameter, all starting at 0; and `template <class S> void operator()(S& parameter, S gradient,
+/// S&... state)`, branch-free. A rule that depends on the number of the step (from 1) has `begin_step(step)`.
+template <class R>
+concept UpdateRule = std::copyable<R> && requires(R rule) {
+  { R::name } -> std::convertible_to<std::string_view>;
+  { R::states } -> std::convertible_to<int>;
+  rule.lr;
+};
+
+/// One parameter with its gradient and its state, as a leaf's `apply_update` takes it.
+template <class T, int States> struct UpdateItem {
+  T* parameter;
+  const T* gradient;
+  std::array<T*, States> state;
+};
+
+/// What all optimizers can do, whatever their rule and their tensors.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// Updates each parameter that has a gradient, and uses the gradient up. Throws `Error` if none has one.
+  virtual void step() = 0;
+
+  virtual double learning_rate() const = 0;
+  virtual void set_learning_rate(double rate) = 0;
+
+  /// Scales all gradients by one factor so that their global norm is at most `norm`, as PyTorch's
+  /// `clip_grad_norm_`; 0 switches clipping off. Throws `Error` if negative.
+  void set_clip_norm(double norm) {
+    if (!(norm >= 0))
+      throw Error("set_clip_norm: expected a norm of at least 0, got " + std::to_string(norm));
+    clip_norm_ = norm;
+  }
+  double clip_norm() const { return clip_norm_; }
+
+  /// The global norm of the gradients at the last step, before clipping; only computed where clipping is on.
+  double gradient_norm() const { return gradient_norm_; }
+
+  /// How many steps have been taken.
+  std::int64_t steps() const { return steps_; }
+
+ protected:
+  double clip_norm_ = 0, gradient_norm_ = 0;
+  std::int64_t steps_ = 0;
+};
+
+namespace detail {
+
+/// The leaf tensor inside all wrappers, to be written to.
+template <class T> auto& mutable_leaf(T& x) {
+  if constexpr (requires { typename T::Inner; })
+    return mutable_leaf(x.mutable_value());
+  else
+    return x;
+}
+
+template <class Rule> struct Engine {
+  virtual ~Engine() = default;
+  virtual bool step(const Rule& rule, double clip_norm, double& gradient_norm) = 0;
+};
+
+template <class Rule, class T> class EngineOn final : public Engine<Rule> {
+ public:
+  explicit EngineOn(std::vector<Grad<T>*> parameters)
+      : parameters_(std::move(parameters)), states_(parameters_.size()) {}
+
+  bool step(const Rule& rule, double clip_norm, double& gradient_norm) override {
+    items_.clear();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      Grad<T>& parameter = *parameters_[i];
+      if (!parameter.has_grad()) continue;
+      Leaf& value = mutable_leaf(parameter.mutable_value());
+      auto& state = states_[i];
+      UpdateItem<Leaf, Rule::states> item{&value, &taut::detail::leaf_value(parameter.grad()), {}};
+      for (std::size_t k = 0; k < state.size(); ++k) {
+        if (!(state[k].shape() == value.shape())) state[k] = Leaf::zeros(value.shape());
+        item.state[k] = &state[k];
+      }
+      items_.push_back(item);
+    }
+    if (items_.empty()) return false;
+    double scale = 1;
+    if (clip_norm > 0) {
+      gradient_norm = std::sqrt(sum_of_squares(std::span<const UpdateItem<Leaf, Rule::states>>(items_)));
+      const double clipped = clip_norm / (gradient_norm + 1e-6);
+      if (!(clipped >= 1)) scale = clipped;
+    }
+    apply_update(rule, scale, std::span<const UpdateItem<Leaf, Rule::states>>(items_));
+    for (auto* parameter : parameters_) parameter->clear_grad();
+    return true;
+  }
+
+ private:
+  using Leaf = std::remove_reference_t<decltype(mutable_leaf(std::declval<T&>()))>;
+
+  std::vector<Grad<T>*> parameters_;
+  std::vector<std::array<Leaf, static_cast<std::size_t>(Rule::states)>> states_;
+  std::vector<UpdateItem<Leaf, Rule::states>> items_;
+};
+
+}  // namespace detail
+
+/// An optimizer with the update rule `Rule`. It refers to the model's parameters, so the model must outlive
+/// it and stay where it is.
+template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
+ public:
+  /// `rule` holds the hyper-parameters: `optim::Sgd sgd{model, {.lr = 0.1f}}`.
+  template <Model M>
+  explicit RuleOptimizer(M& model, Rule rule = {}) requires is_grad<TensorOf<M>>
+      : rule_(std::move(rule)),
+        engine_(std::make_unique<detail::EngineOn<Rule, typename TensorOf<M>::Inner>>(parameters(model))) {
+    for (const auto* parameter : parameters(model))
+      if (!parameter->is_leaf())
+        throw Error(std::string(Rule::name) +
+                    ": a parameter of the model is no leaf; call track() on it first");
+  }
+
+  void step() override {
+    if constexpr (requires { rule_.begin_step(steps_); }) rule_.begin_step(steps_ + 1);
+    if (!engine_->step(rule_, clip_norm_, gradient_norm_))
+      throw Error(std::string(Rule::name) +
+                  ": no parameter has a gradient; call tape.backward(loss) before each step");
+    ++steps_;
+  }
+
+  double learning_rate() const override { return static_cast<double>(rule_.lr); }
+  void set_learning_rate(double rate) override { rule_.lr = static_cast<decltype(rule_.lr)>(rate); }
+
+  const Rule& rule() const { return rule_; }
+
+ private:
+  Rule rule_;
+  std::unique_ptr<detail::Engine<Rule>> engine_;
+};
+
+}  // namespace taut::optim
