@@ -310,14 +310,21 @@ TEST(DataLoader, ReadsAheadButNotTooFar) {
 
 TEST(DataLoader, LeavingDoesNotWaitForWholeBatches) {
   struct SlowAfterFirstBatch : Counting {
+    std::shared_ptr<std::atomic<bool>> in_second_batch = std::make_shared<std::atomic<bool>>(false);
     std::int64_t get(std::int64_t index, std::span<float> values, Rng& rng) const {
-      if (index >= 1000) std::this_thread::sleep_for(10ms);
+      if (index >= 1000) {
+        *in_second_batch = true;
+        std::this_thread::sleep_for(10ms);
+      }
       return Counting::get(index, values, rng);
     }
   };
-  const auto start = std::chrono::steady_clock::now();
   DataLoader loader{SlowAfterFirstBatch{{5000}}, {.batch_size = 1000, .shuffle = false}};
-  for ([[maybe_unused]] const auto& batch : loader) break;
+  const auto start = std::chrono::steady_clock::now();
+  for ([[maybe_unused]] const auto& batch : loader) {
+    while (!*loader.dataset().in_second_batch) std::this_thread::sleep_for(1ms);
+    break;
+  }
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);  // any other batch takes 10 s
 }
 
