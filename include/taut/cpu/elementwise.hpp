@@ -3,12 +3,11 @@
 // broadcasting.
 //
 // The output is walked in rows of its innermost (coalesced) axis. An operand that is constant along the row
-// is spread into a tile once, so the inner loop reads every operand contiguously and there is one inner loop
-// an operator.
+// is spread into a tile once, so the inner loop reads every operand contiguously. Only that loop depends on
+// the operator; what surrounds it is compiled once an element type.
 
 #include <algorithm>
 
-#include "../op/operator.hpp"
 #include "array.hpp"
 #include "simd.hpp"
 
@@ -16,23 +15,67 @@ namespace taut {
 
 namespace cpu {
 
-/// How the operands of an elementwise operator lie over the output: adjacent axes along which all operands
-/// advance alike are merged into one.
-template <int N> struct BroadcastPlan {
-  int rank = 1;
-  std::int64_t extents[max_rank] = {1};    // innermost first
-  std::int64_t strides[max_rank][N] = {};  // in elements; 0 along a repeated axis
+/// The most operands that an elementwise operator can have.
+inline constexpr int max_operands = 8;
 
-  BroadcastPlan(const Shape& out, const std::array<const Shape*, N>& in) {
+/// Elements of a tile into which an operand that does not advance along a row is spread.
+inline constexpr std::int64_t tile_size = 256;
+
+/// to[i] = op(from₀[i], from₁[i], …) for i < n.
+template <class Op, class E, std::size_t... K>
+void map_contiguous(const Op& op, std::int64_t n, E* to, const E* const* from, std::index_sequence<K...>) {
+  std::int64_t i = 0;
+  if constexpr (pack_size < E >> 1) {
+    for (; i + pack_size<E> <= n; i += pack_size<E>) store<E>(to + i, op(load<E>(from[K] + i)...));
+    if (i == n) return;
+    // The tail goes through the same pack code, so that an element's value does not depend on its place.
+    E tail[sizeof...(K) + 1][pack_size<E>];
+    for (std::int64_t j = 0; j < pack_size<E>; ++j) ((tail[K][j] = from[K][std::min(i + j, n - 1)]), ...);
+    store<E>(tail[sizeof...(K)], op(load<E>(tail[K])...));
+    std::copy_n(tail[sizeof...(K)], n - i, to + i);
+  } else {
+    for (; i < n; ++i) to[i] = op(from[K][i]...);
+  }
+}
+
+/// An elementwise operator with its type erased: its name, for errors, and its loop over contiguous elements.
+template <class E> struct ErasedOperator {
+  std::string_view name;
+  const void* op;
+  void (*map)(const void* op, std::int64_t n, E* to, const E* const* from);
+
+  template <class Op, std::size_t N> static ErasedOperator of(const Op& op) {
+    static_assert(N <= max_operands, "elementwise operators have at most 8 operands");
+    return {Op::name, &op, [](const void* self, std::int64_t n, E* to, const E* const* from) {
+              map_contiguous(*static_cast<const Op*>(self), n, to, from, std::make_index_sequence<N>{});
+            }};
+  }
+};
+
+/// An operand of an elementwise operator; `owner` is set if it was passed as an rvalue.
+template <class E> struct ElementwiseOperand {
+  const E* data;
+  const Shape* shape;
+  BasicCpuArray<E>* owner;
+};
+
+/// How operands lie over the output of an elementwise operator: adjacent axes along which all of them advance
+/// alike are merged into one.
+struct BroadcastPlan {
+  int rank = 1;
+  std::int64_t extents[max_rank] = {1};               // innermost first
+  std::int64_t strides[max_rank][max_operands] = {};  // in elements; 0 along a repeated axis
+
+  BroadcastPlan(const Shape& out, const Shape* const* in, int operands) {
     bool first = true;
-    std::int64_t dense[N];
-    std::fill_n(dense, N, 1);
+    std::int64_t dense[max_operands];
+    std::fill_n(dense, operands, 1);
     for (int axis = -1; axis >= -out.rank(); --axis) {
       const auto extent = out[axis];
       if (extent == 1) continue;
-      std::int64_t stride[N];
+      std::int64_t stride[max_operands];
       bool merges = !first;
-      for (int i = 0; i < N; ++i) {
+      for (int i = 0; i < operands; ++i) {
         const auto own = -axis <= in[i]->rank() ? (*in[i])[axis] : 1;
         stride[i] = own == 1 ? 0 : dense[i];
         dense[i] *= own;
@@ -45,113 +88,80 @@ template <int N> struct BroadcastPlan {
       rank += first ? 0 : 1;
       first = false;
       extents[rank - 1] = extent;
-      std::copy_n(stride, N, strides[rank - 1]);
+      std::copy_n(stride, operands, strides[rank - 1]);
     }
   }
 };
 
-/// Elements of a tile into which an operand that does not advance along a row is spread.
-inline constexpr std::int64_t tile_size = 256;
-
-/// to[i] = op(from₀[i], from₁[i], …) for i < n.
-template <class Op, class E, std::size_t N>
-void map_contiguous(const Op& op, std::int64_t n, E* to, const std::array<const E*, N>& from) {
-  [&]<std::size_t... K>(std::index_sequence<K...>) {
-    std::int64_t i = 0;
-    if constexpr (pack_size < E >> 1) {
-      for (; i + pack_size<E> <= n; i += pack_size<E>) store<E>(to + i, op(load<E>(from[K] + i)...));
-      if (i == n) return;
-      // The tail goes through the same pack code, so that an element's value does not depend on its place.
-      E tail[N + 1][pack_size<E>];
-      for (std::size_t k = 0; k < N; ++k) {
-        for (std::int64_t j = 0; j < pack_size<E>; ++j) tail[k][j] = from[k][std::min(i + j, n - 1)];
-      }
-      store<E>(tail[N], op(load<E>(tail[K])...));
-      for (std::int64_t j = 0; i + j < n; ++j) to[i + j] = tail[N][j];
-    } else {
-      for (; i < n; ++i) to[i] = op(from[K][i]...);
-    }
-  }
-  (std::make_index_sequence<N>{});
-}
-
-/// Rows `begin` to `end` of the output, each of `plan.extents[0]` elements.
-template <class Op, class E, std::size_t N>
-void map_rows(const Op& op, const BroadcastPlan<static_cast<int>(N)>& plan, std::int64_t begin,
-              std::int64_t end, E* out, const std::array<const E*, N>& in) {
-  const auto width = plan.extents[0];
-  E tiles[N][tile_size];
+/// Rows `begin` to `end` of the output, and of each row the elements `first` to `last`.
+template <class E>
+void map_rows(const ErasedOperator<E>& op, const BroadcastPlan& plan, int operands, std::int64_t begin,
+              std::int64_t end, std::int64_t first, std::int64_t last, E* out, const E* const* in) {
+  E tiles[max_operands][tile_size];
   for (std::int64_t row = begin; row < end; ++row) {
-    std::array<const E*, N> from = in;
-    std::int64_t rest = row;
-    for (int d = 1; d < plan.rank; ++d) {
-      const auto at = rest % plan.extents[d];
-      rest /= plan.extents[d];
-      for (std::size_t k = 0; k < N; ++k) from[k] += at * plan.strides[d][k];
-    }
-    bool spread = false;
-    for (std::size_t k = 0; k < N; ++k) {
-      if (plan.strides[0][k] != 0 || width == 1) continue;
-      std::fill_n(tiles[k], std::min(width, tile_size), *from[k]);
-      spread = true;
-    }
-    if (!spread) {
-      map_contiguous(op, width, out + row * width, from);
-      continue;
-    }
-    for (std::int64_t column = 0; column < width; column += tile_size) {
-      std::array<const E*, N> part;
-      for (std::size_t k = 0; k < N; ++k) part[k] = plan.strides[0][k] == 0 ? tiles[k] : from[k] + column;
-      map_contiguous(op, std::min(tile_size, width - column), out + row * width + column, part);
-    }
-  }
-}
-
-/// Runs an elementwise operator over its broadcast operands, on several threads where that pays.
-template <class Op, class E, std::size_t N>
-void elementwise(const Op& op, const Shape& shape, E* out, std::array<const E*, N> in,
-                 const std::array<const Shape*, N>& shapes) {
-  const std::int64_t n = shape.size();
-  if (n == 0) return;
-  const BroadcastPlan<static_cast<int>(N)> plan(shape, shapes);
-  if (plan.rank == 1 && std::all_of(plan.strides[0], plan.strides[0] + N, [](auto s) { return s == 1; })) {
-    parallel_for(n, default_grain, [&](std::int64_t begin, std::int64_t end) {
-      auto from = in;
-      for (auto& pointer : from) pointer += begin;
-      map_contiguous(op, end - begin, out + begin, from);
-    });
-    return;
-  }
-  if (plan.rank == 1) {  // one row: split along it
-    parallel_for(n, default_grain, [&](std::int64_t begin, std::int64_t end) {
-      auto part = plan;
-      part.extents[0] = end - begin;
-      auto from = in;
-      for (std::size_t k = 0; k < N; ++k) from[k] += begin * plan.strides[0][k];
-      map_rows(op, part, 0, 1, out + begin, from);
-    });
-    return;
-  }
-  const auto width = plan.extents[0];
-  parallel_for(n / width, std::max<std::int64_t>(1, default_grain / width),
-               [&](std::int64_t begin, std::int64_t end) { map_rows(op, plan, begin, end, out, in); });
-}
-
-/// The buffer for a result: that of the first operand which is passed as an rvalue, has the result's shape
-/// and shares its buffer with nobody, or else a fresh one.
-template <class E, class... Xs> BasicCpuArray<E> reuse_or_allocate(const Shape& shape, Xs&&... xs) {
-  BasicCpuArray<E> result;
-  bool found = false;
-  const auto offer = [&]<class X>(X&& x) {
-    if constexpr (!std::is_lvalue_reference_v<X> && !std::is_const_v<std::remove_reference_t<X>>)
-      if (!found && x.shape() == shape && x.unique()) {
-        result = std::move(x);
-        found = true;
+    const E* rows[max_operands];
+    std::int64_t step = last - first;
+    for (int k = 0; k < operands; ++k) {
+      rows[k] = in[k];
+      std::int64_t rest = row;
+      for (int d = 1; d < plan.rank; ++d) {
+        rows[k] += rest % plan.extents[d] * plan.strides[d][k];
+        rest /= plan.extents[d];
       }
-  };
-  (offer(std::forward<Xs>(xs)), ...);
-  if (!found) result = BasicCpuArray<E>::uninitialized(shape);
+      if (plan.strides[0][k] != 0) continue;
+      step = std::min(step, tile_size);
+      std::fill_n(tiles[k], std::min(last - first, tile_size), *rows[k]);
+    }
+    for (std::int64_t i = first; i < last; i += step) {
+      const E* from[max_operands];
+      for (int k = 0; k < operands; ++k) from[k] = plan.strides[0][k] != 0 ? rows[k] + i : tiles[k];
+      op.map(op.op, std::min(step, last - i), out + row * plan.extents[0] + i, from);
+    }
+  }
+}
+
+/// Runs an elementwise operator over its broadcast operands, on several threads where that pays. The result
+/// takes over the buffer of an operand that was passed as an rvalue, has the result's shape and shares its
+/// buffer with nobody.
+template <class E>
+BasicCpuArray<E> elementwise(const ErasedOperator<E>& op, std::span<const ElementwiseOperand<E>> operands) {
+  const int count = static_cast<int>(operands.size());
+  Shape shape;
+  const Shape* shapes[max_operands];
+  const E* in[max_operands];
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    shapes[k] = operands[k].shape;
+    in[k] = operands[k].data;
+    shape = k == 0 ? *shapes[k] : broadcast_shapes(op.name, shape, *shapes[k]);
+  }
+  const BroadcastPlan plan(shape, shapes, count);
+  // The shapes of operands are not read from here on: the next line may empty one of them.
+  const auto reusable = std::find_if(operands.begin(), operands.end(), [&](const auto& operand) {
+    return operand.owner && *operand.shape == shape && operand.owner->unique();
+  });
+  auto result =
+      reusable != operands.end() ? std::move(*reusable->owner) : BasicCpuArray<E>::uninitialized(shape);
+  E* const out = result.mutable_data();
+  const std::int64_t n = shape.size();
+  if (n == 0) return result;
+  const auto width = plan.extents[0];
+  if (plan.rank == 1)
+    parallel_for(n, default_grain, [&](std::int64_t begin, std::int64_t end) {
+      map_rows(op, plan, count, 0, 1, begin, end, out, in);
+    });
+  else
+    parallel_for(n / width, std::max<std::int64_t>(1, default_grain / width),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   map_rows(op, plan, count, begin, end, 0, width, out, in);
+                 });
   return result;
+}
+
+template <class E, class X> ElementwiseOperand<E> elementwise_operand(X&& x) {
+  if constexpr (std::is_lvalue_reference_v<X> || std::is_const_v<std::remove_reference_t<X>>)
+    return {x.data(), &x.shape(), nullptr};
+  else
+    return {x.data(), &x.shape(), &x};
 }
 
 }  // namespace cpu
@@ -161,14 +171,9 @@ template <ElementwiseOp Op, class X, class... Xs>
 requires cpu::SameArrays<X, Xs...>
 auto eval(const Op& op, X&& x, Xs&&... xs) -> std::remove_cvref_t<X> {
   using E = typename std::remove_cvref_t<X>::Element;
-  const Shape shape = infer_shape(op, x.shape(), xs.shape()...);
-  const std::array<const E*, 1 + sizeof...(Xs)> from{x.data(), xs.data()...};
-  const std::array<Shape, 1 + sizeof...(Xs)> shapes{x.shape(), xs.shape()...};
-  auto result = cpu::reuse_or_allocate<E>(shape, std::forward<X>(x), std::forward<Xs>(xs)...);
-  std::array<const Shape*, 1 + sizeof...(Xs)> shape_pointers;
-  for (std::size_t k = 0; k < shapes.size(); ++k) shape_pointers[k] = &shapes[k];
-  cpu::elementwise(op, shape, result.mutable_data(), from, shape_pointers);
-  return result;
+  const cpu::ElementwiseOperand<E> operands[] = {cpu::elementwise_operand<E>(std::forward<X>(x)),
+                                                 cpu::elementwise_operand<E>(std::forward<Xs>(xs))...};
+  return cpu::elementwise<E>(cpu::ErasedOperator<E>::template of<Op, 1 + sizeof...(Xs)>(op), operands);
 }
 
 }  // namespace taut

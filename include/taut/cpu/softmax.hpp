@@ -46,7 +46,7 @@ template <class E> struct ExpShifted {
 
 /// y = exp(x - max x); returns Σ y. Rows of any length go through packs.
 template <class E> double exp_shifted(const E* x, std::int64_t n, E largest, E* y) {
-  map_contiguous(ExpShifted<E>{largest}, n, y, std::array{x});
+  map_contiguous(ExpShifted<E>{largest}, n, y, &x, std::index_sequence<0>{});
   return static_cast<double>(reduce_row<SumReducer>(n, y));
 }
 
