@@ -51,13 +51,17 @@ required=$(missing $required "$@")
 optional=$(missing $optional)
 [ -n "$required$optional" ] || exit 0
 
+# Prints those of its arguments that apt can install.
+known() {
+  apt-cache madison "$@" 2>/dev/null | awk '{ print $1 }' | sort -u
+}
+
 # Without package lists apt knows no package: fetch them once.
-if [ -z "$(apt-cache madison cmake)" ]; then
-  as_root apt-get update -q
-fi
+[ -n "$(known cmake)" ] || as_root apt-get update -q
+known=$(known $optional)
 available=
 for package in $optional; do
-  if [ -n "$(apt-cache madison "$package")" ]; then
+  if printf '%s\n' "$known" | grep -qxF "$package"; then
     available="$available$package "
   else
     echo "This release has no package $package; going on without it"
