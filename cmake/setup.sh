@@ -51,14 +51,15 @@ required=$(missing $required "$@")
 optional=$(missing $optional)
 [ -n "$required$optional" ] || exit 0
 
-# Prints those of its arguments that apt can install.
-known() {
-  apt-cache madison "$@" 2>/dev/null | awk '{ print $1 }' | sort -u
-}
-
 # Without package lists apt knows no package: fetch them once.
-[ -n "$(known cmake)" ] || as_root apt-get update -q
-known=$(known $optional)
+known() {
+  apt-cache madison cmake $optional 2>/dev/null | awk '{ print $1 }'
+}
+known=$(known)
+if [ -z "$known" ]; then
+  as_root apt-get update -q
+  known=$(known)
+fi
 available=
 for package in $optional; do
   if printf '%s\n' "$known" | grep -qxF "$package"; then
