@@ -359,17 +359,12 @@ TEST(DataLoader, SamplesOfTheHighestRankAreAnError) {
 }
 
 // The part of a tensor that batches use.
-struct FakeTensor {
-  struct Index {
-    std::vector<std::int64_t> values;
-    Shape shape;
-    static Index from_host(std::span<const std::int64_t> values, const Shape& shape) {
-      return {{values.begin(), values.end()}, shape};
-    }
-  };
-  std::vector<float> values;
+template <class E> struct FakeTensor {
+  using Element = E;
+  using Index = FakeTensor<std::int64_t>;
+  std::vector<E> values;
   Shape shape;
-  static FakeTensor from_host(std::span<const float> values, const Shape& shape) {
+  static FakeTensor from_host(std::span<const E> values, const Shape& shape) {
     return {{values.begin(), values.end()}, shape};
   }
 };
@@ -377,10 +372,13 @@ struct FakeTensor {
 TEST(DataLoader, BatchesBecomeTensors) {
   DataLoader loader{Counting{5}, {.batch_size = 3, .shuffle = false}};
   auto iterator = loader.begin();
-  const auto tensor = iterator->tensor<FakeTensor>();
-  const auto targets = iterator->targets<FakeTensor>();
+  const auto tensor = iterator->tensor<FakeTensor<float>>();
+  const auto precise = iterator->tensor<FakeTensor<double>>();
+  const auto targets = iterator->targets<FakeTensor<float>>();
   EXPECT_EQ(tensor.shape, (Shape{3, 3}));
-  EXPECT_EQ(tensor.values[3], 1.0f);
+  EXPECT_TRUE(std::ranges::equal(tensor.values, iterator->values));
+  EXPECT_EQ(precise.shape, (Shape{3, 3}));
+  EXPECT_EQ(precise.values[4], 1.5);
   EXPECT_EQ(targets.shape, (Shape{3}));
   EXPECT_EQ(targets.values, (std::vector<std::int64_t>{0, 10, 20}));
 }

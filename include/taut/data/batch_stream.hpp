@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -38,8 +39,15 @@ struct Batch {
   /// B, the number of samples.
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 
-  /// The values as a tensor of shape [B, sample shape...]. It owns its data.
-  template <class T> T tensor() const { return T::from_host(values, shape); }
+  /// The values as a tensor of shape [B, sample shape...] and of `T`'s element type. It owns its data.
+  template <class T> T tensor() const {
+    using Element = typename T::Element;
+    if constexpr (std::same_as<Element, float>) {
+      return T::from_host(values, shape);
+    } else {
+      return T::from_host(std::vector<Element>(values.begin(), values.end()), shape);
+    }
+  }
 
   /// The labels as a tensor of integers, `T::Index`, of shape [B]. It owns its data.
   template <class T> typename T::Index targets() const { return T::Index::from_host(labels, Shape{size()}); }
