@@ -68,21 +68,33 @@ template <class E> struct View {
   View at(std::int64_t i, std::int64_t j) const { return {data + i * row + j * column, row, column}; }
 };
 
-/// C = init + A B on one register tile of H rows and V vectors; `init` may be null, with columns contiguous.
-template <class E, int H, int V>
-void multiply_tile(std::int64_t k, View<E> a, View<E> b, View<E> init, E* c, std::int64_t c_row) {
+/// One tile of C = init + A B. `init` may be null; with a row stride of 0 it is one row for all.
+template <class E> struct Tile {
+  std::int64_t k;
+  View<E> a, b;
+  const E* init;
+  std::int64_t init_row;
+  E* c;
+  std::int64_t c_row;
+};
+
+/// Computes a tile of H rows and V vectors; the columns of B must be contiguous.
+template <class E, int H, int V> void multiply_tile(const Tile<E>& tile) {
   constexpr std::int64_t lanes = Sizes<E>::lanes;
+  const View<E> a = tile.a, b = tile.b;
   Vector<E> sum[H][V];
 #pragma GCC unroll 16
   for (int i = 0; i < H; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      sum[i][v] = init.data ? load(init.data + i * init.row + v * lanes) : Vector<E>{};
+    for (int v = 0; v < V; ++v) {
+      sum[i][v] = tile.init ? load(tile.init + i * tile.init_row + v * lanes) : Vector<E>{};
+      __builtin_prefetch(tile.c + i * tile.c_row + v * lanes, 1);
+    }
   // One pointer for each `tile_unit` rows: with an offset a row, the compiler would run out of registers.
   const E* rows[H / tile_unit];
 #pragma GCC unroll 4
   for (int u = 0; u < H / tile_unit; ++u) rows[u] = a.data + u * tile_unit * a.row;
-  for (std::int64_t p = 0; p < k; ++p) {
+  for (std::int64_t p = 0; p < tile.k; ++p) {
     Vector<E> row[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) row[v] = load(b.data + p * b.row + v * lanes);
@@ -100,17 +112,17 @@ void multiply_tile(std::int64_t k, View<E> a, View<E> b, View<E> init, E* c, std
 #pragma GCC unroll 16
   for (int i = 0; i < H; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(c + i * c_row + v * lanes, sum[i][v]);
+    for (int v = 0; v < V; ++v) store(tile.c + i * tile.c_row + v * lanes, sum[i][v]);
 }
 
-/// The register tile for `units` of rows (1 to 3) and `vectors` of columns (1 or 2).
+/// The kernel for tiles of `units` times `tile_unit` rows (1 to 3) and `vectors` of columns (1 or 2).
 template <class E> auto tile_kernel(std::int64_t units, std::int64_t vectors) {
   constexpr int u = tile_unit;
-  using Kernel = void (*)(std::int64_t, View<E>, View<E>, View<E>, E*, std::int64_t);
-  static constexpr Kernel kernels[3][2] = {{multiply_tile<E, u, 1>, multiply_tile<E, u, 2>},
-                                           {multiply_tile<E, 2 * u, 1>, multiply_tile<E, 2 * u, 2>},
-                                           {multiply_tile<E, 3 * u, 1>, multiply_tile<E, 3 * u, 2>}};
-  return kernels[units - 1][vectors - 1];
+  using Kernel = void (*)(const Tile<E>&);
+  static constexpr Kernel kernels[2][3] = {
+      {multiply_tile<E, u, 1>, multiply_tile<E, 2 * u, 1>, multiply_tile<E, 3 * u, 1>},
+      {multiply_tile<E, u, 2>, multiply_tile<E, 2 * u, 2>, multiply_tile<E, 3 * u, 2>}};
+  return kernels[vectors - 1][units - 1];
 }
 
 /// Interleaves two vectors: `low` has their first halves, `high` their second halves.
@@ -123,13 +135,15 @@ void interleave(const Vector<E>& x, const Vector<E>& y, Vector<E>& low, Vector<E
   low = first;
 }
 
-/// Transposes the square block of `lanes` rows at `from` (rows `from_row` apart) to `to` (rows `to_row`
-/// apart): interleaving row i with row i + lanes / 2, log2(lanes) times over, is a transposition.
-template <class E> void transpose_block(const E* from, std::int64_t from_row, E* to, std::int64_t to_row) {
+/// Transposes the block of `lanes` columns and `rows` rows (`from_row` apart) at `from` to `to` (rows
+/// `to_row` apart). Interleaving row i with row i + lanes / 2, log2(lanes) times over, is a transposition.
+/// Fewer rows than `lanes` are made up by copies of the last one.
+template <class E>
+void transpose_block(std::int64_t rows, const E* from, std::int64_t from_row, E* to, std::int64_t to_row) {
   constexpr int lanes = static_cast<int>(Sizes<E>::lanes);
   Vector<E> x[lanes], y[lanes];
 #pragma GCC unroll 16
-  for (int i = 0; i < lanes; ++i) x[i] = load(from + i * from_row);
+  for (int i = 0; i < lanes; ++i) x[i] = load(from + std::min<std::int64_t>(i, rows - 1) * from_row);
 #pragma GCC unroll 4
   for (int done = 1; done < lanes; done *= 2) {
 #pragma GCC unroll 8
@@ -142,31 +156,29 @@ template <class E> void transpose_block(const E* from, std::int64_t from_row, E*
   for (int i = 0; i < lanes; ++i) store(to + i * to_row, x[i]);
 }
 
-/// Copies the k x n panel `b` to `to`, its rows `width` apart; columns up to a whole vector become zeros.
+/// Copies the k x n panel `b` to `to`, its rows `width` apart. Columns up to a whole vector become those of
+/// some finite or infinite values that nobody reads the products of.
 template <class E> void pack_panel(View<E> b, std::int64_t k, std::int64_t n, E* to) {
-  using S = Sizes<E>;
-  std::int64_t j = 0;
-  if (b.column == 1) {
-    const std::int64_t padded = (n + S::lanes - 1) / S::lanes * S::lanes;
+  constexpr std::int64_t lanes = Sizes<E>::lanes, width = Sizes<E>::width;
+  const bool rows_contiguous = b.column == 1, columns_contiguous = b.row == 1 && k >= lanes;
+  for (std::int64_t j = 0; j < n; j += lanes) {
+    const std::int64_t columns = std::min(lanes, n - j);
+    if (!rows_contiguous && columns_contiguous) {
+      for (std::int64_t p = 0; p < k; p += lanes) {
+        const std::int64_t q = std::min(p, k - lanes);  // the last block overlaps the one before
+        transpose_block(columns, b.at(q, j).data, b.column, to + q * width + j, width);
+      }
+      continue;
+    }
     for (std::int64_t p = 0; p < k; ++p) {
-      E* const row = to + p * S::width;
-      for (; j + S::lanes <= n; j += S::lanes) store(row + j, load(b.data + p * b.row + j));
-      for (; j < padded; ++j) row[j] = j < n ? b.data[p * b.row + j] : E(0);
-      j = 0;
+      const E* const from = b.at(p, j).data;
+      E* const row = to + p * width + j;
+      if (rows_contiguous && columns == lanes)
+        store(row, load(from));
+      else
+        for (std::int64_t l = 0; l < lanes; ++l) row[l] = l < columns ? from[l * b.column] : E(0);
     }
-    return;
   }
-  if (b.row == 1)
-    for (; j + S::lanes <= n; j += S::lanes) {
-      std::int64_t p = 0;
-      for (; p + S::lanes <= k; p += S::lanes)
-        transpose_block(b.data + p + j * b.column, b.column, to + p * S::width + j, S::width);
-      for (; p < k; ++p)
-        for (std::int64_t l = j; l < j + S::lanes; ++l) to[p * S::width + l] = b.data[p + l * b.column];
-    }
-  for (; j % S::lanes || j < n; ++j)
-    for (std::int64_t p = 0; p < k; ++p)
-      to[p * S::width + j] = j < n ? b.data[p * b.row + j * b.column] : E(0);
 }
 
 /// n rounded up to a multiple of `unit`.
@@ -180,8 +192,7 @@ inline std::int64_t balanced(std::int64_t n, std::int64_t most, std::int64_t uni
 
 /// What one thread packs operands into.
 template <class E> struct Workspace {
-  static constexpr std::int64_t a_row = Sizes<E>::k_block;
-  alignas(64) E a[tile_unit * a_row];
+  alignas(64) E a[tile_unit * Sizes<E>::k_block];
   alignas(64) E b[Sizes<E>::k_block * Sizes<E>::width];
 };
 
@@ -190,43 +201,56 @@ template <class E> Workspace<E>& workspace() {
   return *memory;
 }
 
-/// Copies m x k elements of A to `to`, which holds whole tiles afterwards: rows up to a multiple of
-/// `tile_unit` become zeros. k stays contiguous if it is so in A; else the rows of each tile do.
-template <class E> void pack_rows(View<E> a, std::int64_t m, std::int64_t k, E* to) {
-  for (std::int64_t i = 0; i < padded(m, tile_unit); ++i) {
-    E* const row = to + i * Workspace<E>::a_row;
-    for (std::int64_t p = 0; p < k; ++p) row[p] = i < m ? a.data[i * a.row + p * a.column] : E(0);
+/// Copies m <= `tile_unit` rows of A to `to`, k contiguous, followed by rows of zeros up to `tile_unit`.
+template <class E> View<E> pack_rows(View<E> a, std::int64_t m, std::int64_t k, E* to) {
+  for (std::int64_t i = 0; i < tile_unit; ++i)
+    for (std::int64_t p = 0; p < k; ++p) to[i * k + p] = i < m ? a.data[i * a.row + p * a.column] : E(0);
+  return {to, k, 1};
+}
+
+/// Computes a tile at the edge of C, of which only m x n elements exist.
+template <class E> void multiply_edge(std::int64_t m, std::int64_t n, Tile<E> tile) {
+  using S = Sizes<E>;
+  alignas(64) E whole[S::height * S::width] = {};
+  if (tile.init)
+    for (std::int64_t i = 0; i < m; ++i) std::copy_n(tile.init + i * tile.init_row, n, whole + i * S::width);
+  E* const c = std::exchange(tile.c, whole);
+  const std::int64_t c_row = std::exchange(tile.c_row, S::width);
+  tile.init = whole;
+  tile.init_row = S::width;
+  tile_kernel<E>(padded(m, tile_unit) / tile_unit, padded(n, S::lanes) / S::lanes)(tile);
+  for (std::int64_t i = 0; i < m; ++i) std::copy_n(whole + i * S::width, n, c + i * c_row);
+}
+
+/// Computes the m x n panel of C that starts at `tile`, n <= `width`. `last_rows` are those of A, packed,
+/// that do not fill `tile_unit`.
+template <class E> void multiply_panel(std::int64_t m, std::int64_t n, Tile<E> tile, View<E> last_rows) {
+  using S = Sizes<E>;
+  const auto advance = [&tile](std::int64_t rows) {
+    tile.a.data += rows * tile.a.row;
+    tile.c += rows * tile.c_row;
+    tile.init += rows * tile.init_row;
+  };
+  if (n % S::lanes == 0) {
+    const std::int64_t vectors = n / S::lanes;
+    const auto tall = tile_kernel<E>(3, vectors);
+    // The last 4 units are better computed as 2 and 2 than as 3 and 1.
+    for (; m >= S::height && m / tile_unit != 4; m -= S::height, advance(S::height)) tall(tile);
+    while (m >= tile_unit) {
+      const std::int64_t units = std::min<std::int64_t>(m / tile_unit, 2);
+      tile_kernel<E>(units, vectors)(tile);
+      m -= units * tile_unit;
+      advance(units * tile_unit);
+    }
+  } else {
+    for (std::int64_t rows; m >= tile_unit; m -= rows, advance(rows)) {
+      rows = std::min(S::height, m / tile_unit * tile_unit);
+      multiply_edge(rows, n, tile);
+    }
   }
-}
-
-/// C = init + A B on one tile at the edge of C, of which only m x n elements exist.
-template <class E>
-void multiply_edge(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E> b, View<E> init, E* c,
-                   std::int64_t c_row) {
-  using S = Sizes<E>;
-  alignas(64) E tile[S::height * S::width] = {};
-  if (init.data)
-    for (std::int64_t i = 0; i < m; ++i) std::copy_n(init.data + i * init.row, n, tile + i * S::width);
-  const auto kernel = tile_kernel<E>(padded(m, tile_unit) / tile_unit, padded(n, S::lanes) / S::lanes);
-  kernel(k, a, b, {tile, S::width, 1}, tile, S::width);
-  for (std::int64_t i = 0; i < m; ++i) std::copy_n(tile + i * S::width, n, c + i * c_row);
-}
-
-/// C += A B, or C = bias + A B if `first`, for a block of k and a panel of columns.
-template <class E>
-void multiply_panel(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E> a_end, View<E> b,
-                    const E* bias, bool first, E* c, std::int64_t c_row) {
-  using S = Sizes<E>;
-  const std::int64_t whole = m / tile_unit * tile_unit;
-  for (std::int64_t i = 0, rows; i < m; i += rows) {
-    const std::int64_t left = i < whole ? whole - i : m - i;
-    rows = left == 4 * tile_unit ? 2 * tile_unit : std::min(S::height, left);  // no tile of a single unit
-    const View<E> init = first ? View<E>{bias, 0, 1} : View<E>{c + i * c_row, c_row, 1};
-    const View<E> tile_a = i < whole ? a.at(i, 0) : a_end;
-    if (i < whole && n % S::lanes == 0)
-      tile_kernel<E>(rows / tile_unit, n / S::lanes)(k, tile_a, b, init, c + i * c_row, c_row);
-    else
-      multiply_edge(rows, n, k, tile_a, b, init, c + i * c_row, c_row);
+  if (m > 0) {
+    tile.a = last_rows;
+    multiply_edge(m, n, tile);
   }
 }
 
@@ -236,21 +260,28 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E>
               std::int64_t c_row) {
   using S = Sizes<E>;
   Workspace<E>& space = workspace<E>();
-  const std::int64_t k_step = balanced(k, S::k_block, 1), whole = m / tile_unit * tile_unit;
-  for (std::int64_t p = 0; p < k; p += k_step) {
-    const std::int64_t depth = std::min(k_step, k - p);
-    if (whole < m) pack_rows(a.at(whole, p), m - whole, depth, space.a);
-    for (std::int64_t j = 0; j < n; j += S::width) {
-      const std::int64_t columns = std::min(S::width, n - j);
-      View<E> panel = b.at(p, j);
-      if (panel.column != 1 || columns % S::lanes) {
-        pack_panel(panel, depth, columns, space.b);
-        panel = {space.b, S::width, 1};
+  const std::int64_t k_step = balanced(k, S::k_block, 1), m_step = balanced(m, S::m_block, S::height);
+  for (std::int64_t p = 0; p < k; p += k_step)
+    for (std::int64_t i = 0; i < m; i += m_step) {
+      const std::int64_t depth = std::min(k_step, k - p), height = std::min(m_step, m - i);
+      const std::int64_t odd = height % tile_unit;
+      const View<E> last_rows = odd ? pack_rows(a.at(i + height - odd, p), odd, depth, space.a) : View<E>{};
+      for (std::int64_t j = 0; j < n; j += S::width) {
+        const std::int64_t width = std::min(S::width, n - j);
+        Tile<E> tile{depth, a.at(i, p), b.at(p, j), nullptr, 0, c + i * c_row + j, c_row};
+        if (p > 0) {
+          tile.init = tile.c;
+          tile.init_row = c_row;
+        } else if (bias) {
+          tile.init = bias + j;
+        }
+        if (b.column != 1 || width % S::lanes) {
+          pack_panel(tile.b, depth, width, space.b);
+          tile.b = {space.b, S::width, 1};
+        }
+        multiply_panel(height, width, tile, last_rows);
       }
-      multiply_panel(m, columns, depth, a.at(0, p), {space.a, Workspace<E>::a_row, 1}, panel,
-                     bias ? bias + j : nullptr, p == 0, c + j, c_row);
     }
-  }
 }
 
 /// How one product is divided among threads: into rows x columns rectangles of C.
