@@ -258,7 +258,7 @@ TEST(SafetensorsDamage, Json) {
 }
 
 TEST(SafetensorsDamage, DeepNestingDoesNotOverflowTheStack) {
-  const int depth = 5'000'000;
+  const int depth = 300'000;
   const std::string arrays(depth, '[');
   std::string objects = "{";
   for (int i = 0; i < depth; ++i) objects += "\"a\":{";
@@ -464,10 +464,10 @@ TEST_F(Safetensors, TensorsThatDoNotFitTheModelAreNamed) {
   write_safetensors(path(), tensors);
   const auto file = SafetensorsFile::read(path());
   const taut::io::ExpectedTensor fitting[] = {{"old.bias", {4}}, {"hidden.weight", {2, 2}}};
-  EXPECT_NO_THROW(taut::io::require_tensors(file, fitting));
+  EXPECT_NO_THROW(taut::io::check_tensors(file, fitting));
   const taut::io::ExpectedTensor expected[] = {{"hidden.weight", {4, 1}}, {"out.bias", {10}}};
   try {
-    taut::io::require_tensors(file, expected);
+    taut::io::check_tensors(file, expected);
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(error.what(),
@@ -477,14 +477,14 @@ TEST_F(Safetensors, TensorsThatDoNotFitTheModelAreNamed) {
                   "\n  1 not expected: 'old.bias' ([4])"
                   "\n  1 of another shape: 'hidden.weight' ([2, 2] in the file, [4, 1] in the model)");
   }
-  EXPECT_NO_THROW(taut::io::require_tensors(parse(file_bytes("{}")), {}));
+  EXPECT_NO_THROW(taut::io::check_tensors(parse(file_bytes("{}")), {}));
 }
 
-TEST(RequireTensors, LongListsAreCut) {
+TEST(CheckTensors, LongListsAreCut) {
   std::vector<taut::io::ExpectedTensor> expected;
   for (int i = 0; i < 1000; ++i) expected.push_back({"layer" + std::to_string(i), {1}});
   try {
-    taut::io::require_tensors(parse(file_bytes("{}")), expected);
+    taut::io::check_tensors(parse(file_bytes("{}")), expected);
     FAIL();
   } catch (const DataError& error) {
     EXPECT_TRUE(contains(error.what(), "1000 missing: 'layer0' ([1]), "));

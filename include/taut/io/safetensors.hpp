@@ -225,7 +225,7 @@ struct ExpectedTensor {
 
 /// Checks that a file has exactly the expected tensors, in any order and of any element type. Throws a
 /// `DataError` that names those that are missing, not expected or of another shape.
-inline void require_tensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected) {
+inline void check_tensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected) {
   detail::NameList missing("missing"), unexpected("not expected"), misshaped("of another shape");
   std::vector<std::string_view> names;
   for (const auto& [name, shape] : expected) {
