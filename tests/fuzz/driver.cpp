@@ -1,28 +1,32 @@
 // Runs a fuzz target without libFuzzer, and so with any compiler: inputs are random mutations of the target's
 // seeds, the same at every run.
 //
-//     g++ -std=c++20 -g -O1 -fsanitize=address,undefined -Iinclude tests/fuzz/idx_fuzz.cpp
-//     tests/fuzz/driver.cpp
+//     cd tests/fuzz
+//     g++ -std=c++20 -g -O1 -fsanitize=address,undefined -I../../include idx_fuzz.cpp driver.cpp
 //     ./a.out [SECONDS]         mutates for so long (10)
-//     ./a.out FILE...           tries the given inputs
+//     ./a.out FILE              tries this input
 //
 // An input that makes the target throw or crash is left in `fuzz-finding.bin`. With libFuzzer, leave this
 // file out and add -fsanitize=fuzzer.
 
 #include "driver.hpp"
 
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <random>
+#include <stdexcept>
 #include <string>
-
-extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
+#include <utility>
 
 namespace {
 
@@ -30,25 +34,16 @@ using Input = std::vector<std::uint8_t>;
 
 constexpr const char* finding_path = "fuzz-finding.bin";
 
-Input current;  // what the target is working on
+// What the target is working on. Shared with the parent process, so that it outlives any crash.
+struct Current {
+  std::size_t size;
+  std::uint8_t bytes[1 << 20];
+};
 
-void save_finding() {
-  if (std::FILE* file = std::fopen(finding_path, "wb")) {
-    std::fwrite(current.data(), 1, current.size(), file);
-    std::fclose(file);
-    std::fprintf(stderr, "the input is in %s\n", finding_path);
-  }
-}
-
-void save_on_crash() {
-  if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(save_finding);
-  for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) {
-    std::signal(signal, [](int number) {
-      save_finding();
-      std::signal(number, SIG_DFL);
-      std::raise(number);
-    });
-  }
+Current& make_shared_current() {
+  void* memory = mmap(nullptr, sizeof(Current), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::runtime_error("no shared memory");
+  return *new (memory) Current{};
 }
 
 class Mutator {
@@ -116,48 +111,65 @@ class Mutator {
   std::mt19937_64 random_{20240229};
 };
 
-bool survives(Input input) {
-  current = std::move(input);
-  try {
-    LLVMFuzzerTestOneInput(current.data(), current.size());
-    return true;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "the target let an exception out: %s\n", error.what());
-  } catch (...) {
-    std::fprintf(stderr, "the target let something out that is no std::exception\n");
-  }
-  save_finding();
-  return false;
+void try_input(const Input& input, Current& current) {
+  current.size = std::min(input.size(), sizeof(current.bytes));
+  std::copy_n(input.begin(), current.size, current.bytes);
+  LLVMFuzzerTestOneInput(input.data(), input.size());
 }
 
-bool fuzz(double seconds) {
+void fuzz(double seconds, Current& current) {
   const auto seeds = taut::test::fuzz_seeds();
-  for (const auto& seed : seeds) {
-    if (!survives(seed)) return false;
-  }
+  for (const auto& seed : seeds) try_input(seed, current);
   Mutator mutator(seeds);
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   long count = 0;
-  for (; count % 64 != 0 || std::chrono::steady_clock::now() < end; ++count) {
-    if (!survives(mutator.next())) return false;
-  }
+  for (; count % 64 != 0 || std::chrono::steady_clock::now() < end; ++count)
+    try_input(mutator.next(), current);
   std::printf("%ld inputs, nothing found\n", count);
-  return true;
 }
 
-bool replay(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return survives(Input(std::istreambuf_iterator<char>(file), {}));
+// Calls `work` in a process of its own, and returns whether that ended well.
+template <class Work> bool survives(Work work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      work();
+      std::exit(0);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "an exception came out: %s\n", error.what());
+    } catch (...) {
+      std::fprintf(stderr, "something came out that is no std::exception\n");
+    }
+    std::exit(1);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void save_finding(const Current& current) {
+  std::ofstream file(finding_path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(current.bytes), static_cast<std::streamsize>(current.size));
+  std::fprintf(stderr, "the input is in %s\n", finding_path);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  save_on_crash();
-  const std::string first = argc > 1 ? argv[1] : "10";
+  auto& current = make_shared_current();
+  const std::string argument = argc > 1 ? argv[1] : "10";
   char* rest = nullptr;
-  const double seconds = std::strtod(first.c_str(), &rest);
-  if (*rest == '\0') return fuzz(seconds) ? 0 : 1;
-  const bool good = std::all_of(argv + 1, argv + argc, [](const char* path) { return replay(path); });
+  const double seconds = std::strtod(argument.c_str(), &rest);
+  const bool is_number = *rest == '\0';
+  std::ifstream file;
+  if (!is_number) file.open(argument, std::ios::binary);
+  if (!is_number && !file) {
+    std::fprintf(stderr, "cannot open %s\n", argument.c_str());
+    return 2;
+  }
+  const bool good = survives([&] {
+    if (is_number) return fuzz(seconds, current);
+    try_input(Input(std::istreambuf_iterator<char>(file), {}), current);
+  });
+  if (!good) save_finding(current);
   return good ? 0 : 1;
 }
