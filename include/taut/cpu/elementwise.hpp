@@ -127,7 +127,7 @@ template <class E>
 BasicCpuArray<E> elementwise(const ErasedOperator<E>& op, std::span<const ElementwiseOperand<E>> operands) {
   const int count = static_cast<int>(operands.size());
   Shape shape;
-  const Shape* shapes[max_operands];
+  const Shape* shapes[max_operands] = {};
   const E* in[max_operands];
   for (std::size_t k = 0; k < operands.size(); ++k) {
     shapes[k] = operands[k].shape;

@@ -185,7 +185,8 @@ template <class U, class T> U convert_tensor(const T& x, bool trained) {
 template <class U, class X> struct Rebound { using type = X; };
 template <class U, AnyTensor X> struct Rebound<U, X> { using type = U; };
 template <class U, template <class> class M, class X>
-requires(!AnyTensor<M<X>> && !is_optional<M<X>>) struct Rebound<U, M<X>> {
+requires Aggregate<M<X>>
+struct Rebound<U, M<X>> {
   using type = M<typename Rebound<U, X>::type>;
 };
 template <class U, class X> struct Rebound<U, std::optional<X>> {

@@ -69,9 +69,9 @@ struct Linear {
 
   constexpr Shape shape(const Shape& x, const Shape& weight, const Shape& bias) const {
     require(x.rank() >= 1 && weight.rank() == 2 && x[-1] == weight[1],
-            "linear: the input's last dimension must be the weight's second, [out, in]", x, weight);
-    require(bias == Shape{weight[0]}, "linear: the bias must have the weight's first dimension, [out]", bias,
-            weight);
+            "linear: the last dimension of the input must be the second of the weight, [out, in]", x, weight);
+    require(bias == Shape{weight[0]}, "linear: the bias must have the first dimension of the weight, [out]",
+            bias, weight);
     Shape to = x;
     to[-1] = weight[0];
     return to;
