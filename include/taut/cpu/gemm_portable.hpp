@@ -143,7 +143,10 @@ void transpose_block(std::int64_t rows, const E* from, std::int64_t from_row, E*
   constexpr int lanes = static_cast<int>(Sizes<E>::lanes);
   Vector<E> x[lanes], y[lanes];
 #pragma GCC unroll 16
-  for (int i = 0; i < lanes; ++i) x[i] = load(from + std::min<std::int64_t>(i, rows - 1) * from_row);
+  for (int i = 0; i < lanes; ++i) {
+    x[i] = load(from);
+    if (i + 1 < rows) from += from_row;
+  }
 #pragma GCC unroll 4
   for (int done = 1; done < lanes; done *= 2) {
 #pragma GCC unroll 8
@@ -260,7 +263,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E>
               std::int64_t c_row) {
   using S = Sizes<E>;
   Workspace<E>& space = workspace<E>();
-  const std::int64_t k_step = balanced(k, S::k_block, 1), m_step = balanced(m, S::m_block, S::height);
+  const std::int64_t k_step = balanced(k, S::k_block, S::lanes), m_step = balanced(m, S::m_block, S::height);
   for (std::int64_t p = 0; p < k; p += k_step)
     for (std::int64_t i = 0; i < m; i += m_step) {
       const std::int64_t depth = std::min(k_step, k - p), height = std::min(m_step, m - i);
