@@ -24,68 +24,73 @@ namespace taut {
 namespace detail {
 
 // Probes stand for the initializers of fields, in unevaluated expressions. They convert to anything but the
-// aggregate `A` itself, which would be a copy. Three are needed because a field's type may have constructor
+// aggregate `A` itself, which would be a copy. Several are needed because a field's type may have constructor
 // templates that compete with the conversion.
 
-/// Works for nearly all types; a constructor from `U&&` (of `std::optional`, say) is preferred to the
-/// conversion.
+template <class U, class A>
+concept Other = !std::same_as<std::remove_cv_t<U>, A>;
+
+/// Suits nearly all types. Constructors from any `U&&`, such as `std::optional`'s, win over the conversion.
 template <class A> struct ConstProbe {
-  template <class U>
-  requires(!std::same_as<U, A>) operator U() const noexcept { __builtin_unreachable(); }
+  template <Other<A> U> operator U() const noexcept { __builtin_unreachable(); }
 };
 
-/// The conversion is preferred to a constructor from `const U&`.
+/// The conversion wins over constructors from any `const U&`.
 template <class A> struct RvalueProbe {
-  template <class U>
-  requires(!std::same_as<U, A>) operator U() && noexcept { __builtin_unreachable(); }
+  template <Other<A> U> operator U() && noexcept { __builtin_unreachable(); }
 };
 
-/// Only a constructor from any `U` is left, if the field is of class type.
+template <class U>
+concept Scalar = std::is_scalar_v<U>;
+
+/// Leaves class types only their constructors from any `U`.
 template <class A> struct ScalarProbe {
-  template <class U>
-  requires(!std::is_class_v<U>) operator U() const noexcept { __builtin_unreachable(); }
+  template <Scalar U> operator U() const noexcept { __builtin_unreachable(); }
 };
 
-/// Converts to lvalues: initializes fields that are references.
+/// Converts to lvalues, which references need.
 template <class A> struct LvalueProbe {
-  template <class U>
-  requires(!std::same_as<U, A>) operator U&() const noexcept { __builtin_unreachable(); }
+  template <Other<A> U> operator U&() const noexcept { __builtin_unreachable(); }
 };
+
+template <class U, class A>
+concept BaseOf = std::is_base_of_v<U, A> && Other<U, A>;
 
 /// Converts to base classes.
 template <class A> struct BaseProbe {
-  template <class U>
-  requires(std::is_base_of_v<U, A> && !std::same_as<U, A>) operator U() const noexcept {
-    __builtin_unreachable();
-  }
+  template <BaseOf<A> U> operator U() const noexcept { __builtin_unreachable(); }
 };
 
-template <class Probe, std::size_t> using Repeat = Probe;
+/// Converts to nothing.
+template <class A> struct NoProbe {};
+
+/// A list of probes that stand for the initializers of an aggregate.
+template <class... P> struct Probes { static constexpr std::size_t count = sizeof...(P); };
+
+/// In place of such a list if none was found.
+struct NoProbes {
+  static constexpr std::size_t count = ~std::size_t{0};
+};
 
 /// Whether `A` can be initialized from these arguments. With parentheses, because braces may reach into a
 /// field for the fields of that ("brace elision").
-template <class A, class... Probes>
+template <class A, class... P>
 concept InitializableFrom = requires {
-  A(Probes{}...);
+  A(P{}...);
 };
 
-template <class A, class Last, std::size_t... I> constexpr bool takes(std::index_sequence<I...>) {
-  return InitializableFrom<A, Repeat<ConstProbe<A>, I>..., Last>;
-}
-template <class A, class First, std::size_t... I> constexpr bool takes_after(std::index_sequence<I...>) {
-  return InitializableFrom<A, First, Repeat<ConstProbe<A>, I>...>;
-}
-template <class A, std::size_t... I> constexpr bool takes_in_braces(std::index_sequence<I...>) {
-  return requires { A{Repeat<ConstProbe<A>, I>{}...}; };
+template <class A, std::size_t> using IndexedProbe = ConstProbe<A>;
+
+template <class A, std::size_t... I>
+constexpr Probes<IndexedProbe<A, I>...> const_probes(std::index_sequence<I...>) {
+  return {};
 }
 
-/// Whether `n` arguments, the last of which is of type `Last`, initialize `A`.
-template <class A, std::size_t n, class Last = ConstProbe<A>> constexpr bool takes() {
-  if constexpr (n == 0) {
-    return InitializableFrom<A>;
-  } else {
-    return takes<A, Last>(std::make_index_sequence<n - 1>{});
-  }
+template <class A, class... P> constexpr bool takes(Probes<P...>) { return InitializableFrom<A, P...>; }
+
+/// Whether `n` of `ConstProbe` initialize `A`.
+template <class A, std::size_t n> constexpr bool takes() {
+  return takes<A>(const_probes<A>(std::make_index_sequence<n>{}));
 }
 
 /// The largest n in [low, high) that `A` takes: it takes `low` arguments, but not `high`.
@@ -100,106 +105,148 @@ template <class A, std::size_t low, std::size_t high> constexpr std::size_t bise
   }
 }
 
-/// How many `ConstProbe`s initialize `A`, if its fields can be omitted: logarithmic in the count.
-template <class A, std::size_t tried = 1> constexpr std::size_t count_omissible() {
+/// How many of `ConstProbe` initialize `A`, if any number up to that does. Tries about 2 log2(n) numbers.
+template <class A, std::size_t tried = 1> constexpr std::size_t count_optional() {
   if constexpr (takes<A, tried>()) {
-    return count_omissible<A, 2 * tried>();
+    return count_optional<A, 2 * tried>();
   } else {
     return bisect_count<A, tried / 2, tried>();
   }
 }
 
-inline constexpr std::size_t no_count = ~std::size_t{0};
-
-/// The same if some field must not be omitted, for want of a default constructor.
+/// The same if some field cannot be left out, for want of a default constructor. Tries all numbers.
 template <class A, std::size_t tried = 1> constexpr std::size_t count_required() {
-  if constexpr (takes<A, tried>() && !takes<A, tried + 1>()) {
+  if constexpr (tried > max_fields + 1) {
+    return NoProbes::count;
+  } else if constexpr (takes<A, tried>() && !takes<A, tried + 1>()) {
     return tried;
-  } else if constexpr (tried > max_fields) {
-    return no_count;
   } else {
     return count_required<A, tried + 1>();
   }
 }
 
-/// Goes on to count one by one with other probes where `ConstProbe` does not initialize the next field.
-template <class A, class... Probes> constexpr std::size_t count_onwards() {
-  if constexpr (InitializableFrom<A, Probes..., ConstProbe<A>>) {
-    return count_onwards<A, Probes..., ConstProbe<A>>();
-  } else if constexpr (InitializableFrom<A, Probes..., RvalueProbe<A>>) {
-    return count_onwards<A, Probes..., RvalueProbe<A>>();
-  } else if constexpr (InitializableFrom<A, Probes..., ScalarProbe<A>>) {
-    return count_onwards<A, Probes..., ScalarProbe<A>>();
+/// Extends the list one by one by whichever probe suits the next field.
+template <class A, class... P> constexpr auto extend(Probes<P...> probes) {
+  if constexpr (InitializableFrom<A, P..., RvalueProbe<A>>) {
+    return extend<A>(Probes<P..., RvalueProbe<A>>{});
+  } else if constexpr (InitializableFrom<A, P..., ScalarProbe<A>>) {
+    return extend<A>(Probes<P..., ScalarProbe<A>>{});
+  } else if constexpr (InitializableFrom<A, P..., ConstProbe<A>>) {
+    return extend<A>(Probes<P..., ConstProbe<A>>{});
   } else {
-    return sizeof...(Probes);
+    return probes;
   }
 }
 
-template <class A, std::size_t... I> constexpr std::size_t count_after(std::index_sequence<I...>) {
-  return count_onwards<A, Repeat<ConstProbe<A>, I>...>();
-}
-
-template <class A> constexpr std::size_t count_initializers() {
-  if constexpr (std::is_empty_v<A> && !takes<A, 1>()) {
-    return 0;
-  } else if constexpr (!takes<A, 0>()) {
-    return count_required<A>();
+/// A probe for each initializer that `A` takes: its base classes and fields, up to the first C array or
+/// reference.
+template <class A> constexpr auto find_probes() {
+  if constexpr (requires { A{}; }) {
+    return extend<A>(const_probes<A>(std::make_index_sequence<count_optional<A>()>{}));
+  } else if constexpr (constexpr std::size_t n = count_required<A>(); n != NoProbes::count) {
+    return extend<A>(const_probes<A>(std::make_index_sequence<n>{}));
   } else {
-    constexpr std::size_t n = count_omissible<A>();
-    if constexpr (takes<A, n + 1, RvalueProbe<A>>() || takes<A, n + 1, ScalarProbe<A>>()) {
-      return count_after<A>(std::make_index_sequence<n>{});
-    } else {
-      return n;
-    }
+    return NoProbes{};
   }
 }
 
-template <class A> inline constexpr std::size_t initializer_count = count_initializers<A>();
+template <class A> inline constexpr auto probes = find_probes<A>();
 
-template <class A> constexpr bool has_base_class() {
-  constexpr std::size_t n = initializer_count<A>;
-  if constexpr (n == 0 || n == no_count) {
+template <class A, class Replacement, class First, class... Rest>
+constexpr bool starts_with(Probes<First, Rest...>) {
+  return InitializableFrom<A, Replacement> || InitializableFrom<A, Replacement, Rest...>;
+}
+template <class A, class> constexpr bool starts_with(Probes<>) { return false; }
+template <class A, class> constexpr bool starts_with(NoProbes) { return false; }
+
+/// Whether the first initializer is for a base class, and not for a field that takes anything.
+template <class A>
+inline constexpr bool has_base_class = starts_with<A, BaseProbe<A>>(probes<A>) &&
+                                       !starts_with<A, NoProbe<A>>(probes<A>);
+
+template <class A, class... P> constexpr bool ends_at_array(Probes<P...>) {
+  return requires { A{P{}..., ConstProbe<A>{}}; };
+}
+template <class A> constexpr bool ends_at_array(NoProbes) { return false; }
+
+/// Whether the probes end at a C array, whose elements only braces reach.
+template <class A> inline constexpr bool has_c_array = ends_at_array<A>(probes<A>);
+
+/// Room for an `A` that is never constructed, so that there are fields to point to in constant expressions.
+template <class A> union Unconstructed {
+  char nothing = 0;
+  A value;
+  constexpr Unconstructed() noexcept {}
+  constexpr ~Unconstructed() {}
+};
+template <class A> inline constexpr Unconstructed<A> unconstructed{};
+
+/// A pointer in a class, because not all compilers accept a bare pointer to a field as template argument.
+struct FieldPointer {
+  const volatile void* pointer;
+};
+
+/// Pointers to the fields of `unconstructed<A>`.
+template <class A, std::size_t n> constexpr std::array<FieldPointer, n> pointers_to_fields() {
+  return with_fields<n>(unconstructed<A>.value, [](auto&... field) {
+    return std::array<FieldPointer, n>{FieldPointer{__builtin_addressof(field)}...};
+  });
+}
+
+template <class A, std::size_t n>
+concept FieldsHaveAddresses = requires {
+  typename std::bool_constant<(pointers_to_fields<A, n>(), true)>;
+};
+
+template <class A, class... P> constexpr bool ends_at_reference(Probes<P...>) {
+  return InitializableFrom<A, P..., LvalueProbe<A>>;
+}
+template <class A> constexpr bool ends_at_reference(NoProbes) { return false; }
+
+/// Whether the probes end at a reference to an lvalue, or one stands for another reference, which makes `A`
+/// unassignable and has nothing to refer to in `unconstructed<A>`.
+template <class A> constexpr bool find_reference() {
+  constexpr std::size_t n = probes<A>.count;
+  if constexpr (ends_at_reference<A>(probes<A>)) {
+    return true;
+  } else if constexpr (std::is_move_assignable_v<A> || has_base_class<A> || has_c_array<A> ||
+                       n > max_fields) {
     return false;
   } else {
-    return InitializableFrom<A, BaseProbe<A>> ||
-           takes_after<A, BaseProbe<A>>(std::make_index_sequence<n - 1>{});
+    return !FieldsHaveAddresses<A, n>;
   }
 }
+template <class A> inline constexpr bool has_reference = find_reference<A>();
 
 template <class T>
 concept TupleLike = requires {
   std::tuple_size<T>::value;
 };
 
+template <class T>
+concept PlainStruct = std::is_class_v<T> && std::is_aggregate_v<T> && !TupleLike<T>;
+
 }  // namespace detail
 
-/// A struct whose fields can be listed: `std::is_aggregate`, but no array, union, `std::array` or derived
-/// class.
+/// A struct whose fields can be listed: any aggregate but arrays, `std::array`, unions and derived classes.
 template <class T>
-concept Aggregate = std::is_class_v<std::remove_cv_t<T>> && std::is_aggregate_v<std::remove_cv_t<T>> &&
-                    !detail::TupleLike<std::remove_cv_t<T>> &&
-                    !detail::has_base_class<std::remove_cv_t<T>>();
+concept Aggregate = detail::PlainStruct<std::remove_cv_t<T>> && !detail::has_base_class<std::remove_cv_t<T>>;
 
 namespace detail {
 
 template <class A> constexpr std::size_t checked_field_count() {
-  constexpr bool aggregate = std::is_class_v<A> && std::is_aggregate_v<A> && !TupleLike<A>;
-  static_assert(aggregate,
-                "fields: this type is not a plain aggregate: it has constructors, private members or virtual "
-                "functions");
-  if constexpr (aggregate) {
-    constexpr std::size_t n = initializer_count<A>;
-    constexpr bool derived = has_base_class<A>();
-    constexpr bool countable = n != no_count && !takes<A, n + 1, LvalueProbe<A>>();
-    constexpr bool arrays = n != no_count && takes_in_braces<A>(std::make_index_sequence<n + 1>{});
-    static_assert(!derived, "fields: an aggregate with a base class is not supported: make the base a field");
-    static_assert(!arrays, "fields: an aggregate with a C array is not supported: use std::array");
-    static_assert(
-        countable,
-        "fields: a field is a reference, or of a type that can neither be default-constructed nor copied");
-    static_assert(n <= max_fields || !countable,
-                  "fields: an aggregate can have at most 32 fields: group some in a struct");
-    if constexpr (!derived && !arrays && countable && n <= max_fields) return n;
+  static_assert(PlainStruct<A>, "fields: this is not a plain struct: all members public, no constructors");
+  if constexpr (PlainStruct<A>) {
+    constexpr std::size_t n = probes<A>.count;
+    static_assert(n != NoProbes::count,
+                  "fields: the fields cannot be counted: one is a reference, a C array, or has no default "
+                  "constructor beside one with a constructor from anything; give the fields default values");
+    static_assert(!has_base_class<A>, "fields: base classes are not supported; make the base a field");
+    static_assert(!has_c_array<A>, "fields: C arrays are not supported; use std::array");
+    static_assert(!has_reference<A>, "fields: references are not supported; use values or pointers");
+    static_assert(n <= max_fields || n == NoProbes::count,
+                  "fields: more than 32 fields are not supported; group some in a struct");
+    if constexpr (n <= max_fields && !has_base_class<A> && !has_c_array<A> && !has_reference<A>) return n;
   }
   return 0;
 }
@@ -213,29 +260,10 @@ inline constexpr std::size_t field_count = detail::checked_field_count<std::remo
 /// References to the fields of the aggregate `a` in the order of their declaration, as a `std::tuple`. The
 /// references are const if `a` is.
 template <class A> constexpr auto fields(A& a) {
-  if constexpr (field_count<A> == 0) {
-    return std::tuple<>{};
-  } else {
-    return detail::bind_fields<field_count<A>>(a);
-  }
+  return detail::with_fields<field_count<A>>(a, [](auto&... field) { return std::tie(field...); });
 }
 
 namespace detail {
-
-/// Room for an `A` that is never constructed, so that there are fields to point to in constant expressions.
-template <class A> union Unconstructed {
-  char nothing = 0;
-  A value;
-  constexpr Unconstructed() noexcept {}
-  constexpr ~Unconstructed() {}
-};
-template <class A> inline constexpr Unconstructed<A> unconstructed{};
-
-/// A pointer in a class, because compilers print, and not all accept, a bare pointer to a field as an
-/// argument.
-struct FieldPointer {
-  const volatile void* pointer;
-};
 
 /// The compiler's text for a function with this template argument, for instance
 /// `constexpr auto f() [with auto field = FieldPointer{((const volatile void*)(&
@@ -256,19 +284,22 @@ constexpr std::string_view name_in(std::string_view text) {
   return text.substr(begin, end - begin);
 }
 
-template <class A, std::size_t I> constexpr std::string_view text_of_field() {
-  return function_text<FieldPointer{&std::get<I>(fields(unconstructed<A>.value))}>();
-}
+template <class A> inline constexpr auto field_pointers = pointers_to_fields<A, field_count<A>>();
 
 /// A copy of the name, so that programs do not contain the compiler's long texts.
-template <class A, std::size_t I>
-inline constexpr auto stored_name = [] {
-  constexpr std::string_view name = name_in(text_of_field<A, I>());
-  static_assert(!name.empty());
-  std::array<char, name.size()> characters{};
-  for (std::size_t i = 0; i < name.size(); ++i) characters[i] = name[i];
-  return characters;
-}();
+template <class A, std::size_t I> constexpr auto store_name() {
+  if constexpr (I < field_count<A>) {
+    constexpr std::string_view name = name_in(function_text<field_pointers<A>[I]>());
+    static_assert(!name.empty());
+    std::array<char, name.size()> characters{};
+    for (std::size_t i = 0; i < name.size(); ++i) characters[i] = name[i];
+    return characters;
+  } else {
+    static_assert(field_count<A> == 0, "field_name: the aggregate has fewer fields");
+    return std::array<char, 0>{};
+  }
+}
+template <class A, std::size_t I> inline constexpr auto stored_name = store_name<A, I>();
 
 }  // namespace detail
 
