@@ -1,0 +1,158 @@
+// Matrix products: `cpu::gemm` against its portable kernel and against oneDNN's matmul primitive called
+// directly, with memory objects made once. All three run in turn within each iteration, so that they meet the
+// same machine. The columns are medians in GFLOP/s; `of_direct` is gemm's share of the direct call's rate
+// (the median of the ratios taken iteration by iteration), `of_peak` that of the fused multiply-add peak
+// measured in the same run.
+
+#include <benchmark/benchmark.h>
+#include <taut/cpu/gemm.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fma_peak.hpp"
+
+namespace {
+
+using taut::cpu::Gemm;
+
+struct Operands {
+  std::vector<float> a, b, bias, c;
+
+  explicit Operands(const Gemm& g)
+      : a(std::size_t(g.m * g.k), 0.5f),
+        b(std::size_t(g.k * g.n), 0.25f),
+        bias(std::size_t(g.n), 1.0f),
+        c(std::size_t(g.m * g.n)) {}
+};
+
+#if TAUT_HAS_ONEDNN
+/// oneDNN's matmul primitive on fixed operands: nothing but the call is left to do.
+class Direct {
+ public:
+  Direct(const Gemm& g, const Operands& x, bool with_bias) {
+    namespace onednn = taut::cpu::onednn;
+    using D = onednn::Descriptor;
+    const D a = g.transpose_a ? D({g.m, g.k}, {1, g.m}) : D({g.m, g.k}, {g.k, 1});
+    const D b = g.transpose_b ? D({g.k, g.n}, {1, g.k}) : D({g.k, g.n}, {g.n, 1});
+    const D c({g.m, g.n}, {g.n, 1}), bias = with_bias ? D({1, g.n}, {g.n, 1}) : D();
+    primitive_ = onednn::make_primitive(onednn::matmul_descriptor(a, b, bias, c));
+    add(DNNL_ARG_SRC, a, x.a.data());
+    add(DNNL_ARG_WEIGHTS, b, x.b.data());
+    add(DNNL_ARG_DST, c, x.c.data());
+    if (with_bias) add(DNNL_ARG_BIAS, bias, x.bias.data());
+  }
+
+  void run() const {
+    dnnl_primitive_execute(primitive_.get(), stream_, int(arguments_.size()), arguments_.data());
+    dnnl_stream_wait(stream_);
+  }
+
+ private:
+  void add(int name, const taut::cpu::onednn::Descriptor& descriptor, const float* data) {
+    memory_.push_back(taut::cpu::onednn::make_memory(descriptor));
+    taut::cpu::onednn::set_data(memory_.back(), data);
+    arguments_.push_back({name, memory_.back().get()});
+  }
+
+  dnnl_stream_t stream_ = taut::cpu::onednn::Session::of_this_thread().stream.get();
+  taut::cpu::onednn::Primitive primitive_;
+  std::vector<taut::cpu::onednn::Memory> memory_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+#endif
+
+double seconds_per_call(const std::function<void()>& call, int calls) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls; ++i) call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+double peak(int threads) {
+  static std::map<int, double> peaks;
+  double& value = peaks[threads];
+  if (value == 0) value = bench::fma_peak(threads);
+  return value;
+}
+
+void product(benchmark::State& state, Gemm g, bool with_bias, int threads) {
+  taut::set_threads(threads);
+  taut::cpu::apply_threads();
+  Operands x(g);
+  const float* const bias = with_bias ? x.bias.data() : nullptr;
+  const std::function<void()> chosen = [&] { taut::cpu::gemm(g, x.a.data(), x.b.data(), bias, x.c.data()); };
+  const std::function<void()> portable = [&] {
+    taut::cpu::gemm_portable(g, x.a.data(), x.b.data(), bias, x.c.data());
+  };
+#if TAUT_HAS_ONEDNN
+  const Direct primitive(g, x, with_bias);
+  const std::function<void()> direct = [&] { primitive.run(); };
+#else
+  const std::function<void()> direct = portable;
+#endif
+  const double flops = 2.0 * double(g.m) * double(g.n) * double(g.k);
+  const int calls = std::max(1, int(2e6 / flops));
+  std::vector<double> chosen_times, portable_times, direct_times, ratios;
+  for (const auto& call : {chosen, portable, direct}) call();
+  for (auto _ : state) {
+    direct_times.push_back(seconds_per_call(direct, calls));
+    chosen_times.push_back(seconds_per_call(chosen, calls));
+    portable_times.push_back(seconds_per_call(portable, calls));
+    ratios.push_back(direct_times.back() / chosen_times.back());
+    state.SetIterationTime(chosen_times.back());
+  }
+  state.counters["gemm"] = flops / median(chosen_times) * 1e-9;
+  state.counters["portable"] = flops / median(portable_times) * 1e-9;
+  state.counters["direct"] = flops / median(direct_times) * 1e-9;
+  state.counters["of_direct"] = median(ratios);
+  state.counters["of_peak"] = flops / median(chosen_times) / peak(threads);
+}
+
+struct Case {
+  const char* name;
+  Gemm g;
+  bool bias = false;
+};
+
+/// The products of a 784-128-64-10 perceptron at batch 64 (forward, data gradient, weight gradient), and
+/// squares.
+const Case cases[] = {
+    {"layer1/forward", {.m = 64, .n = 128, .k = 784, .transpose_b = true}, true},
+    {"layer1/data", {.m = 64, .n = 784, .k = 128}},
+    {"layer1/weight", {.m = 128, .n = 784, .k = 64, .transpose_a = true}},
+    {"layer2/forward", {.m = 64, .n = 64, .k = 128, .transpose_b = true}, true},
+    {"layer2/data", {.m = 64, .n = 128, .k = 64}},
+    {"layer2/weight", {.m = 64, .n = 128, .k = 64, .transpose_a = true}},
+    {"layer3/forward", {.m = 64, .n = 10, .k = 64, .transpose_b = true}, true},
+    {"layer3/data", {.m = 64, .n = 64, .k = 10}},
+    {"layer3/weight", {.m = 10, .n = 64, .k = 64, .transpose_a = true}},
+    {"square256", {.m = 256, .n = 256, .k = 256}},
+    {"square256/a_transposed", {.m = 256, .n = 256, .k = 256, .transpose_a = true}},
+    {"square256/b_transposed", {.m = 256, .n = 256, .k = 256, .transpose_b = true}},
+    {"square1024", {.m = 1024, .n = 1024, .k = 1024}},
+};
+
+const bool registered = [] {
+  for (const int threads : {1, 2})
+    for (const Case& c : cases) {
+      if (threads > taut::threads()) continue;
+      const std::string name = std::string(c.name) + "/threads:" + std::to_string(threads);
+      benchmark::RegisterBenchmark(name.c_str(), product, c.g, c.bias, threads)
+          ->UseManualTime()
+          ->Unit(benchmark::kMicrosecond)
+          ->Iterations(c.g.m >= 1024 ? 20 : 200);
+    }
+  return true;
+}();
+
+}  // namespace
