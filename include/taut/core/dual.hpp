@@ -37,7 +37,10 @@ template <class S> struct Dual {
   friend constexpr auto operator==(Dual a, Dual b) { return a.v == b.v; }
   friend constexpr auto operator!=(Dual a, Dual b) { return a.v != b.v; }
 
-  template <class Condition> friend constexpr Dual select(const Condition& condition, Dual a, Dual b) {
+  /// For conditions of packs; a single truth takes the `select` of plain scalars.
+  template <class Condition>
+  requires(!std::is_same_v<Condition, bool>) friend constexpr Dual
+      select(const Condition& condition, Dual a, Dual b) {
     return {select(condition, a.v, b.v), select(condition, a.d, b.d)};
   }
   friend constexpr auto is_zero(Dual a) { return is_zero(a.v) && is_zero(a.d); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace taut {
@@ -20,6 +21,13 @@ class ShapeError : public Error {
  public:
   using Error::Error;
 };
+
+namespace detail {
+/// Throws an `Error`; apart from the templates that call it, so that they stay small.
+[[noreturn, gnu::cold]] inline void throw_error(std::string_view subject, std::string_view message) {
+  throw Error(std::string(subject).append(subject.empty() ? "" : ": ").append(message));
+}
+}  // namespace detail
 
 /// A file or data set is missing, damaged or not of the expected kind.
 class DataError : public Error {

@@ -39,10 +39,22 @@ concept RandomElement = std::same_as<E, float> || std::same_as<E, double>;
 
 namespace detail {
 
-/// log(x) for a positive normal `x`, within 2 units in the last place. The standard functions differ in their
-/// last bits between libraries and devices. This one is made of operations that IEEE 754 rounds in one way
-/// only, with every multiply-add explicit, so that it gives the same bits wherever it runs.
+// The standard functions differ in their last bits between libraries and devices. These are made of
+// operations that IEEE 754 rounds in one way only, with every multiply-add explicit, so they give the same
+// bits everywhere.
+
+/// The polynomial in z with these coefficients, the highest power's first.
+template <std::size_t n> double polynomial(const double (&coefficients)[n], double z) {
+  double value = coefficients[0];
+  for (std::size_t i = 1; i < n; ++i) value = std::fma(value, z, coefficients[i]);
+  return value;
+}
+
+/// log(x) for a positive normal `x`, within 2 units in the last place.
 inline double exact_log(double x) {
+  // log m = 2 atanh(s) = 2 (s + s^3/3 + s^5/5 + ...) with |s| <= 0.172
+  static constexpr double series[] = {1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13,
+                                      1. / 11, 1. / 9,  1. / 7,  1. / 5,  1. / 3};
   const auto pattern = std::bit_cast<std::uint64_t>(x);
   int exponent = static_cast<int>(pattern >> 52) - 1023;
   double m = std::bit_cast<double>((pattern & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000);
@@ -50,26 +62,36 @@ inline double exact_log(double x) {
     m *= 0.5;
     ++exponent;
   }
-  // log m = 2 atanh(s) = 2 (s + s^3/3 + s^5/5 + ...) with |s| <= 0.172
   const double s = (m - 1) / (m + 1), z = s * s;
-  double series = 1.0 / 21;
-  for (int k = 19; k >= 3; k -= 2) series = std::fma(series, z, 1.0 / k);
-  const double log_m = std::fma(2 * s, z * series, 2 * s);
-  return std::fma(exponent, 0.6931471805599453, log_m);
+  const double log_m = std::fma(2 * s, z * polynomial(series, z), 2 * s);
+  return std::fma(static_cast<double>(exponent), 0.6931471805599453, log_m);
 }
 
-/// {cos(2 pi u), sin(2 pi u)} for u in [0, 1), reproducible as `exact_log` is.
+/// {cos(2 pi u), sin(2 pi u)} for u in [0, 1), within 1e-15.
 inline std::array<double, 2> exact_circle(double u) {
+  // Taylor's series: the reciprocals of 16!, 14!, ..., 0! and of 17!, 15!, ..., 1!, with alternating signs
+  static constexpr double cosine_series[] = {1. / 20922789888000,
+                                             -1. / 87178291200,
+                                             1. / 479001600,
+                                             -1. / 3628800,
+                                             1. / 40320,
+                                             -1. / 720,
+                                             1. / 24,
+                                             -1. / 2,
+                                             1.};
+  static constexpr double sine_series[] = {1. / 355687428096000,
+                                           -1. / 1307674368000,
+                                           1. / 6227020800,
+                                           -1. / 39916800,
+                                           1. / 362880,
+                                           -1. / 5040,
+                                           1. / 120,
+                                           -1. / 6,
+                                           1.};
   const int quarter = static_cast<int>(std::fma(u, 4.0, 0.5));
-  const double x = 6.283185307179586 * std::fma(quarter, -0.25, u);  // in [-pi/4, pi/4]
+  const double x = 6.283185307179586 * std::fma(static_cast<double>(quarter), -0.25, u);  // |x| <= pi/4
   const double z = x * x;
-  // Taylor series by Horner's rule: 1 - z/(2*1) (1 - z/(4*3) (...)) and the like for the sine.
-  double cosine = 1, sine = 1;
-  for (int k = 16; k >= 2; k -= 2) {
-    cosine = std::fma(cosine * z, -1.0 / (k * (k - 1)), 1.0);
-    sine = std::fma(sine * z, -1.0 / (k * (k + 1)), 1.0);
-  }
-  sine *= x;
+  const double cosine = polynomial(cosine_series, z), sine = x * polynomial(sine_series, z);
   switch (quarter % 4) {
     case 0:
       return {cosine, sine};
@@ -103,8 +125,8 @@ struct RandomStream {
   /// 32 random bits: lane i % 4 of block i / 4.
   constexpr std::uint32_t bits(std::uint64_t i) const { return block(i / 4)[i % 4]; }
 
-  /// Uniform in [0, 1). As float: the upper 24 of word i's bits. As double: the upper 53 of words 2i and 2i
-  /// + 1.
+  /// Uniform in [0, 1). As float: the upper 24 bits of word i. As double: the upper 53 bits of words 2i,
+  /// 2i+1.
   template <RandomElement E> constexpr E uniform(std::uint64_t i) const {
     if constexpr (std::same_as<E, float>) {
       return to_uniform(bits(i));

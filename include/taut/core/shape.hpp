@@ -38,7 +38,7 @@ struct IntList {
   constexpr bool operator==(const IntList&) const = default;
 };
 
-inline std::string to_string(const IntList& list) {
+[[gnu::cold]] inline std::string to_string(const IntList& list) {
   std::string text = "[";
   for (int i = 0; i < list.count; ++i) text += (i ? ", " : "") + std::to_string(list.items[i]);
   return text + "]";
@@ -79,7 +79,7 @@ inline std::ostream& operator<<(std::ostream& out, const Shape& shape) { return 
 
 namespace detail {
 
-[[noreturn]] inline void shape_error(std::string_view op, std::string_view message,
+[[noreturn, gnu::cold]] inline void shape_error(std::string_view op, std::string_view message,
                                      std::initializer_list<Shape> shapes) {
   std::string text(op);
   text += op.empty() ? "" : ": ";

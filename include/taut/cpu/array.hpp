@@ -15,6 +15,27 @@
 
 namespace taut {
 
+namespace cpu {
+
+/// The bytes that a dense array takes. Throws `ShapeError` if an extent is negative or they are too many.
+inline std::size_t byte_count(const Shape& shape, std::size_t element_size) {
+  std::size_t bytes = element_size;
+  for (const auto extent : shape) {
+    require(extent >= 0, "array: an extent is negative", shape);
+    require(!__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes),
+            "array: there are more elements than memory can address", shape);
+  }
+  return bytes;
+}
+
+/// Throws `ShapeError` unless `count` values fill the shape.
+inline void check_count(std::string_view function, std::size_t count, const Shape& shape) {
+  if (static_cast<std::int64_t>(count) != shape.size())
+    taut::detail::shape_error(function, std::to_string(count) + " values were given for the shape", {shape});
+}
+
+}  // namespace cpu
+
 /// A dense array of E on the CPU. Copies share the buffer, which nobody changes while it is shared.
 template <class E> class BasicCpuArray {
  public:
@@ -27,8 +48,7 @@ template <class E> class BasicCpuArray {
 
   /// An array whose elements the caller is about to write.
   static BasicCpuArray uninitialized(const Shape& shape) {
-    for (const auto extent : shape) require(extent >= 0, "array: an extent is negative", shape);
-    return BasicCpuArray(cpu::Buffer::allocate(byte_count(shape)), shape);
+    return BasicCpuArray(cpu::Buffer::allocate(cpu::byte_count(shape, sizeof(E))), shape);
   }
 
   /// Every element is `value`.
@@ -40,9 +60,7 @@ template <class E> class BasicCpuArray {
 
   /// Copies `values`, in row-major order. Throws `ShapeError` if their number is not the shape's.
   static BasicCpuArray from_host(std::span<const E> values, const Shape& shape) {
-    if (static_cast<std::int64_t>(values.size()) != shape.size())
-      throw ShapeError("from_host: " + std::to_string(values.size()) + " values for the shape " +
-                       to_string(shape));
+    cpu::check_count("from_host", values.size(), shape);
     return generate(shape, [from = values.data()](std::int64_t i) { return from[i]; });
   }
 
@@ -89,14 +107,6 @@ template <class E> class BasicCpuArray {
 
  private:
   BasicCpuArray(cpu::Buffer buffer, const Shape& shape) : buffer_(std::move(buffer)), shape_(shape) {}
-
-  static std::size_t byte_count(const Shape& shape) {
-    std::size_t bytes = sizeof(E);
-    for (const auto extent : shape)
-      if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes))
-        throw ShapeError("array: " + to_string(shape) + " has more elements than memory can address");
-    return bytes;
-  }
 
   template <class F> static BasicCpuArray generate(const Shape& shape, F element) {
     auto array = uninitialized(shape);

@@ -55,43 +55,58 @@ inline void apply_threads() {
 #endif
 }
 
+#ifdef _OPENMP
+namespace detail {
+
+/// A loop's body with its type erased, so that what runs it is compiled once.
+struct LoopBody {
+  void* body;
+  void (*call)(void* body, std::int64_t begin, std::int64_t end);
+};
+
+inline void run_parallel(std::int64_t n, std::int64_t grain, LoopBody loop) {
+  const std::int64_t wanted = n / grain + (n % grain != 0);
+  const std::int64_t parts = wanted < threads() ? wanted : threads();
+  const std::int64_t align = grain < 64 ? 1 : 64;
+  const std::int64_t chunk = ((n + parts - 1) / parts + align - 1) / align * align;
+  if (chunk >= n || omp_in_parallel()) return loop.call(loop.body, 0, n);
+  std::exception_ptr failure;
+  std::int64_t failed_part = parts;
+#pragma omp parallel num_threads(static_cast <int>(parts))
+  // The runtime may grant fewer threads than asked for: a thread then takes several chunks.
+  for (std::int64_t part = omp_get_thread_num(); part * chunk < n; part += omp_get_num_threads()) {
+    const std::int64_t begin = part * chunk;
+    try {
+      loop.call(loop.body, begin, n - begin < chunk ? n : begin + chunk);
+    } catch (...) {
+#pragma omp critical(taut_parallel_for)
+      if (part < failed_part) {
+        failed_part = part;
+        failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace detail
+#endif
+
 /// Calls `body(begin, end)` over a partition of [0, n) into contiguous chunks, at most one a thread and each
 /// of `grain` items or more (the last may be shorter). The partition depends on n, grain and `threads()`
 /// only. Serial when n <= grain, on one thread and inside another parallel region. Where `grain` is 64 or
 /// more, chunks start at multiples of 64 items, so that no two threads write to one cache line. An exception
 /// thrown by `body` is re-thrown here after all chunks have ended; of several, the one of the first chunk.
-template <class F> void parallel_for(std::int64_t n, [[maybe_unused]] std::int64_t grain, F&& body) {
+template <class F> void parallel_for(std::int64_t n, [[maybe_unused]] std::int64_t grain, const F& body) {
   if (n <= 0) return;
 #ifdef _OPENMP
-  if (grain < 1) grain = 1;
-  if (n > grain && !omp_in_parallel()) {
-    const std::int64_t wanted = n / grain + (n % grain != 0);
-    const std::int64_t parts = wanted < threads() ? wanted : threads();
-    const std::int64_t align = grain < 64 ? 1 : 64;
-    const std::int64_t chunk = ((n + parts - 1) / parts + align - 1) / align * align;
-    if (chunk < n) {
-      std::exception_ptr failure;
-      std::int64_t failed_part = parts;
-#pragma omp parallel num_threads(static_cast <int>(parts))
-      // The runtime may grant fewer threads than asked for: a thread then takes several chunks.
-      for (std::int64_t part = omp_get_thread_num(); part * chunk < n; part += omp_get_num_threads()) {
-        const std::int64_t begin = part * chunk;
-        try {
-          body(begin, n - begin < chunk ? n : begin + chunk);
-        } catch (...) {
-#pragma omp critical(taut_parallel_for)
-          if (part < failed_part) {
-            failed_part = part;
-            failure = std::current_exception();
-          }
-        }
-      }
-      if (failure) std::rethrow_exception(failure);
-      return;
-    }
-  }
-#endif
+  const auto call = [](void* f, std::int64_t begin, std::int64_t end) {
+    (*static_cast<const F*>(f))(begin, end);
+  };
+  detail::run_parallel(n, grain < 1 ? 1 : grain, {const_cast<F*>(&body), call});
+#else
   body(std::int64_t{0}, n);
+#endif
 }
 
 }  // namespace cpu

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../op/unary.hpp"
-#include "../optim/optimizer.hpp"
+#include "../optim/update.hpp"
 #include "array.hpp"
 #include "reduce.hpp"
 #include "simd.hpp"

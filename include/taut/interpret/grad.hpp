@@ -4,9 +4,6 @@
 // derivatives.
 
 #include <array>
-#include <memory>
-#include <optional>
-#include <tuple>
 
 #include "../op/movement.hpp"
 #include "../op/partial.hpp"
@@ -52,7 +49,7 @@ template <class T> class Grad {
 
   /// Makes this a leaf: its gradient is computed and kept. Returns itself.
   Grad& track() & {
-    slot_ = std::make_shared<detail::Slot<T>>();
+    slot_ = Ref(new detail::Slot<T>);
     slot_->leaf = true;
     return *this;
   }
@@ -75,9 +72,9 @@ template <class T> class Grad {
   /// The gradient of a leaf. Throws `Error` if there is none.
   const T& grad() const {
     if (!has_grad())
-      throw Error(is_leaf()
-                      ? "grad: no gradient has been computed; call tape.backward first"
-                      : "grad: only leaves keep their gradient; call track() on the value before using it");
+      detail::throw_error("grad", is_leaf()
+                                      ? "no gradient has been computed; call tape.backward first"
+                                      : "only leaves keep their gradient; call track() on the value first");
     return slot_->gradient;
   }
 
@@ -92,7 +89,7 @@ template <class T> class Grad {
   /// Plays back the innermost tape in scope from this scalar. Throws `Error` if there is none.
   void backward() const {
     if (!Tape<T>::innermost())
-      throw Error("backward: no tape is in scope; declare a Tape before computing the value");
+      detail::throw_error("backward", "no tape is in scope; declare a Tape before computing the value");
     Tape<T>::innermost()->backward(*this);
   }
 
@@ -104,14 +101,14 @@ template <class T> class Grad {
 
   // For the engine below.
   T& mutable_value() { return value_; }
-  const std::shared_ptr<detail::Slot<T>>& slot() const { return slot_; }
-  void record_as(std::shared_ptr<detail::Slot<T>> slot) { slot_ = std::move(slot); }
+  const Ref<detail::Slot<T>>& slot() const { return slot_; }
+  void record_as(Ref<detail::Slot<T>> slot) { slot_ = std::move(slot); }
 
  private:
   friend class Tape<T>;
 
   T value_;
-  std::shared_ptr<detail::Slot<T>> slot_;
+  Ref<detail::Slot<T>> slot_;
 };
 
 template <class X> inline constexpr bool is_grad = false;
@@ -119,18 +116,27 @@ template <class T> inline constexpr bool is_grad<Grad<T>> = true;
 
 namespace detail {
 
-template <class T, class X> constexpr bool is_tracked(const X& x) {
+template <class T, class X> bool is_tracked(const X& x) {
   if constexpr (std::same_as<X, Grad<T>>)
     return x.tracked();
   else
     return false;
 }
 
-template <class T, class X> std::shared_ptr<Slot<T>> slot_of(const X& x) {
+/// Which operands are tracked, a bit each.
+template <class T, class... Xs> std::uint32_t tracked_bits(const Xs&... xs) {
+  std::uint32_t bits = 0, bit = 1;
+  ((bits |= is_tracked<T>(xs) ? bit : 0, bit <<= 1), ...);
+  return bits;
+}
+
+/// Takes the lowest of the bits: the slot that an operand's gradient goes to, or none where it is not wanted.
+template <class T, class X> Ref<Slot<T>> wanted_slot(std::uint32_t& needs, const X& x) {
+  const bool wanted = needs & 1;
+  needs >>= 1;
   if constexpr (std::same_as<X, Grad<T>>)
-    return x.slot();
-  else
-    return nullptr;
+    if (wanted) return x.slot();
+  return {};
 }
 
 /// An operand as the gradient rule sees it: every tensor as a T, index tensors as they are.
@@ -153,37 +159,107 @@ template <class T> void send(Slot<T>& to, T gradient, const RecordingId& from) {
   to.contribute(std::move(gradient));
 }
 
-/// The gradient rule of all elementwise operators: g ∂f/∂xᵢ for each wanted operand, summed over the axes
-/// along which it was repeated. Saves just the operands that these derivatives depend on.
-template <class Op, class T, std::size_t N> struct ElementwiseRule {
-  Op op;
-  std::array<bool, N> wanted;
-  std::array<PartialPlan, N> plans;
-  std::array<T, N> saved;
-  std::array<Shape, N> shapes;
+/// One recorded operation, which the tape's closure holds. What does not depend on the operator stands in the
+/// base classes, since every operator of a program has a step of its own.
+template <class T> struct Step : RefCounted {
+  RecordingId id;
+  Ref<Slot<T>> out;
 
-  std::array<T, N> operator()(T g) const {
-    std::array<T, N> gradients;
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (gradient<I>(gradients, g), ...); }
-    (std::make_index_sequence<N>{});
-    return gradients;
+  virtual ~Step() = default;
+  /// Sends each operand its share of the result's gradient.
+  virtual void pull(T gradient) = 0;
+
+  void run() {
+    if (out->pending) pull(out->take());
+  }
+};
+
+/// Puts a step on the tape and returns the operation's result.
+template <class T> Grad<T> record(Tape<T>& tape, T value, Step<T>* step) {
+  Ref owner(step);
+  step->id = tape.id();
+  step->out = Ref(new Slot<T>);
+  step->out->recording = tape.id();
+  Grad<T> result(std::move(value));
+  result.record_as(step->out);
+  tape.record([step = std::move(owner)] { step->run(); });
+  return result;
+}
+
+/// A step of an operator with a gradient rule of its own, which gives all operands' gradients, or that of the
+/// only one.
+template <class T, int N, class Rule> struct RuleStep final : Step<T> {
+  Ref<Slot<T>> in[N];
+  Rule rule;
+
+  template <class... Xs>
+  RuleStep(Rule own, std::uint32_t needs, const Xs&... xs)
+      : in{wanted_slot<T>(needs, xs)...}, rule(std::move(own)) {}
+  RuleStep(Rule own, Ref<Slot<T>> only) : in{std::move(only)}, rule(std::move(own)) {}
+
+  void pull(T gradient) override {
+    if constexpr (std::same_as<decltype(rule(std::move(gradient))), T>) {
+      send(*in[0], rule(std::move(gradient)), this->id);
+    } else {
+      auto gradients = rule(std::move(gradient));
+      for (int i = 0; i < N; ++i)
+        if (in[i]) send(*in[i], std::move(gradients[static_cast<std::size_t>(i)]), this->id);
+    }
+  }
+};
+
+/// An operand of an elementwise operator, with what its gradient takes.
+template <class T> struct ElementwiseOperand {
+  Ref<Slot<T>> slot;  // null where no gradient is wanted
+  Shape shape;
+  PartialPlan plan;
+  T saved;  // if the derivative by another operand, or this one, depends on it
+};
+
+/// The gradient rule of all elementwise operators: g ∂f/∂xᵢ for each wanted operand, summed over the axes
+/// along which it was repeated.
+template <class T> struct ElementwiseStep : Step<T> {
+  virtual T partial(int i, T gradient) const = 0;
+
+  void pull_each(ElementwiseOperand<T>* operands, int count, T gradient) {
+    while (count > 0 && !operands[count - 1].slot) --count;
+    for (int i = 0; i < count; ++i) {
+      const auto& [slot, shape, plan, saved] = operands[i];
+      if (!slot) continue;
+      // The last one may overwrite the gradient's buffer.
+      T own = i == count - 1 ? std::move(gradient) : gradient;
+      if (!plan.identity) own = partial(i, std::move(own));
+      if (!(own.shape() == shape)) own = sum_to(std::move(own), shape);
+      send(*slot, std::move(own), this->id);
+    }
+  }
+};
+
+template <class Op, class T, int N> struct ElementwiseStepOf final : ElementwiseStep<T> {
+  Op op;
+  ElementwiseOperand<T> operands[N];
+
+  explicit ElementwiseStepOf(const Op& own) : op(own) {}
+
+  void pull(T gradient) override { this->pull_each(operands, N, std::move(gradient)); }
+
+  T partial(int wanted, T gradient) const override {
+    T result;
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      ((I == wanted ? void(result = partial_by<I>(gradient)) : void()), ...);
+    }
+    (std::make_integer_sequence<int, N>{});
+    return result;
   }
 
  private:
-  template <std::size_t I> void gradient(std::array<T, N>& gradients, T& g) const {
-    if (!wanted[I]) return;
-    const bool last = std::none_of(wanted.begin() + I + 1, wanted.end(), [](bool b) { return b; });
-    T local = plans[I].identity ? g : last ? partial<I>(std::move(g), g) : partial<I>(g, g);
-    gradients[I] = local.shape() == shapes[I] ? std::move(local) : sum_to(std::move(local), shapes[I]);
-  }
-
-  // An operand that the derivative does not depend on was not saved; g stands in for it.
-  template <std::size_t I, class G> T partial(G&& g, const T& stand_in) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return eval(op::Partial<Op, static_cast<int>(I)>{{}, op}, std::forward<G>(g),
-                  (plans[I].inputs >> K & 1 ? saved[K] : stand_in)...);
+  // An operand that the derivative does not depend on was not saved; the gradient stands in for it.
+  template <int I> T partial_by(T& gradient) const {
+    return [&]<int... K>(std::integer_sequence<int, K...>) {
+      return eval(op::Partial<Op, I>{{}, op}, std::move(gradient),
+                  std::as_const(operands[I].plan.inputs >> K & 1 ? operands[K].saved : gradient)...);
     }
-    (std::make_index_sequence<N>{});
+    (std::make_integer_sequence<int, N>{});
   }
 };
 
@@ -191,68 +267,39 @@ template <class Op, class T, std::size_t N> struct ElementwiseRule {
 template <class Op, class T> struct OutputRule {
   Op op;
   T y;
-  std::array<T, 1> operator()(T g) const {
-    return {eval(op::PartialFromOutput<Op>{{}, op}, std::move(g), y)};
-  }
+  T operator()(T gradient) const { return eval(op::PartialFromOutput<Op>{{}, op}, std::move(gradient), y); }
 };
-
-/// One recorded operation: takes the gradient of the result, if any arrived, and sends each operand its
-/// share.
-template <class T, std::size_t N, class Pull> struct Step {
-  RecordingId id;
-  std::shared_ptr<Slot<T>> out;
-  std::array<std::shared_ptr<Slot<T>>, N> in;
-  Pull pull;
-
-  void operator()() {
-    if (!out->pending) return;
-    if constexpr (std::same_as<decltype(pull(out->take())), T>) {
-      send(*in[0], pull(out->take()), id);
-    } else {
-      auto gradients = pull(out->take());
-      for (std::size_t i = 0; i < N; ++i)
-        if (in[i]) send(*in[i], std::move(gradients[i]), id);
-    }
-  }
-};
-
-template <class T, std::size_t N, class Pull>
-Grad<T> record(Tape<T>& tape, T value, const Needs<static_cast<int>(N)>& needs,
-               std::array<std::shared_ptr<Slot<T>>, N> in, Pull pull) {
-  Grad<T> result(std::move(value));
-  auto slot = std::make_shared<Slot<T>>();
-  slot->recording = tape.id();
-  result.record_as(slot);
-  for (std::size_t i = 0; i < N; ++i)
-    if (!needs[static_cast<int>(i)]) in[i] = nullptr;
-  tape.record(Step<T, N, Pull>{tape.id(), std::move(slot), std::move(in), std::move(pull)});
-  return result;
-}
 
 template <class T, class Op, class... Xs>
-Grad<T> differentiate_elementwise(const Op& op, Tape<T>& tape, Needs<static_cast<int>(sizeof...(Xs))> needs,
-                                  Xs&&... xs) {
-  constexpr std::size_t n = sizeof...(Xs);
-  const std::array<std::shared_ptr<Slot<T>>, n> slots{slot_of<T>(xs)...};
+Grad<T> differentiate_elementwise(const Op& op, Tape<T>& tape, std::uint32_t needs, Xs&&... xs) {
+  constexpr int n = sizeof...(Xs);
   if constexpr (n == 1 && HasOutputGradient<Op>) {
+    auto slot = (xs.slot(), ...);
     T value = eval(op, unwrap_operand<Grad<T>>(std::forward<Xs>(xs))...);
-    OutputRule<Op, T> rule{op, value};
-    return record<T, n>(tape, std::move(value), needs, slots, std::move(rule));
+    Step<T>* step = new RuleStep<T, 1, OutputRule<Op, T>>({op, value}, std::move(slot));
+    return record(tape, std::move(value), step);
   } else {
-    ElementwiseRule<Op, T, n> rule{op, {}, plan_partials<static_cast<int>(n)>(op), {}, {xs.shape()...}};
+    auto plans = plan_partials<n>(op);
     std::uint32_t inputs = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      auto& wanted = needs.wanted[i];
-      wanted = wanted && !rule.plans[i].zero;
-      if (wanted && !rule.plans[i].identity) inputs |= rule.plans[i].inputs;
+    for (int i = 0; i < n; ++i) {
+      auto& plan = plans[static_cast<std::size_t>(i)];
+      if (plan.zero) needs &= ~(std::uint32_t{1} << i);
+      if (plan.identity) plan.inputs = 0;
+      if (needs >> i & 1) inputs |= plan.inputs;
     }
-    if (!needs.any()) return Grad<T>(eval(op, unwrap_operand<Grad<T>>(std::forward<Xs>(xs))...));
-    rule.wanted = needs.wanted;
-    std::size_t k = 0;
-    // What the derivatives need is saved, so that its buffer is no longer the operand's alone to be reused.
-    ((inputs >> k & 1 ? void(rule.saved[k] = rule_operand<T>(xs)) : void(), ++k), ...);
-    T value = eval(op, unwrap_operand<Grad<T>>(std::forward<Xs>(xs))...);
-    return record<T, n>(tape, std::move(value), needs, slots, std::move(rule));
+    if (!needs) return Grad<T>(eval(op, unwrap_operand<Grad<T>>(std::forward<Xs>(xs))...));
+    auto* step = new ElementwiseStepOf<Op, T, n>(op);
+    const Ref<Step<T>> owner(step);
+    // What derivatives need is saved before the result is computed, so that its buffer is not there to be
+    // reused.
+    auto* operand = step->operands;
+    const auto* plan = plans.data();
+    ((operand->shape = xs.shape(), operand->plan = *plan++,
+      operand->saved = inputs & 1 ? T(rule_operand<T>(xs)) : T(), inputs >>= 1,
+      operand->slot = wanted_slot<T>(needs, xs), ++operand),
+     ...);
+    return record(tape, eval(op, unwrap_operand<Grad<T>>(std::forward<Xs>(xs))...),
+                  static_cast<Step<T>*>(step));
   }
 }
 
@@ -266,22 +313,22 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
   using G = OutermostOf<Xs...>;
   using T = typename G::Inner;
   using Result = WrappedResult<G, Op, Xs...>;
-  constexpr std::size_t n = sizeof...(Xs);
+  constexpr int n = sizeof...(Xs);
   if constexpr (!std::same_as<Result, G>) {
     return eval(op, unwrap_operand<G>(std::forward<Xs>(xs))...);  // indices have no gradient
   } else {
     Tape<T>* tape = Tape<T>::innermost();
-    const Needs<static_cast<int>(n)> needs{{detail::is_tracked<T>(xs)...}};
-    if (!tape || !needs.any()) return G(eval(op, unwrap_operand<G>(std::forward<Xs>(xs))...));
+    const std::uint32_t needs = tape ? detail::tracked_bits<T>(xs...) : 0;
+    if (!needs) return G(eval(op, unwrap_operand<G>(std::forward<Xs>(xs))...));
     if constexpr (ElementwiseOp<Op>) {
       return detail::differentiate_elementwise<T>(op, *tape, needs, std::forward<Xs>(xs)...);
     } else if constexpr (requires(const T& out) {
-                           op.pullback(needs, out, detail::rule_operand<T>(xs)...);
+                           op.pullback(Needs<n>{}, out, detail::rule_operand<T>(xs)...);
                          }) {
       T value = eval(op, unwrap_operand<G>(std::as_const(xs))...);
-      auto pull = op.pullback(needs, value, detail::rule_operand<T>(xs)...);
-      return detail::record<T, n>(*tape, std::move(value), needs, {detail::slot_of<T>(xs)...},
-                                  std::move(pull));
+      auto rule = op.pullback(Needs<n>{needs}, value, detail::rule_operand<T>(xs)...);
+      detail::Step<T>* step = new detail::RuleStep<T, n, decltype(rule)>(std::move(rule), needs, xs...);
+      return detail::record(*tape, std::move(value), step);
     } else {
       static_assert(Decomposable<Op, std::remove_cvref_t<Xs>...>,
                     "Grad: the operator has no gradient rule; give it a `pullback` or a `decompose`");

@@ -5,11 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "../core/error.hpp"
+#include "../core/ref.hpp"
+#include "../op/arithmetic.hpp"
 
 namespace taut {
 
@@ -30,7 +31,7 @@ inline std::uint64_t next_tape_id() {
 
 /// The place where the gradient of one tracked value gathers. Closures hold slots, not values: so a value
 /// lives on only where a rule has saved it.
-template <class T> struct Slot {
+template <class T> struct Slot : RefCounted {
   T gradient;
   bool pending = false;   // a contribution has arrived
   bool leaf = false;      // keeps its gradient
@@ -83,10 +84,10 @@ template <class T> class Tape {
   /// The same for a `y` of any shape, with the gradient of the final result by `y` given.
   void backward(const Grad<T>& y, T cotangent) {
     if (!recorded(y))
-      throw Error(
-          "backward: the value was not recorded by this tape; compute it from tracked values while the tape "
-          "is "
-          "in scope, and play each recording once");
+      detail::throw_error(
+          "backward",
+          "the value was not recorded by this tape; compute it from tracked values while the tape is in "
+          "scope, and play each recording once");
     require(cotangent.shape() == y.shape(), "backward: the cotangent must have the value's shape",
             cotangent.shape(), y.shape());
     y.slot_->contribute(std::move(cotangent));

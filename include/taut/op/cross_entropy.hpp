@@ -67,6 +67,11 @@ struct CrossEntropyGradient {
       return gradients;
     };
   }
+  template <AnyTensor T> T decompose(const T& g, const T& x, const typename T::Index& labels) const {
+    const Shape from = x.shape();
+    const T onehot = eval(Unpick{from[1]}, T::ones({from[0]}), labels);
+    return (softmax(x) - onehot) * (reshape(g, {1, 1}) / static_cast<double>(from[0]));
+  }
 };
 
 /// -1/n Σᵢ log_softmax(xᵢ)[labelᵢ]: x [n, classes], labels [n] of 0 … classes - 1: a scalar.
@@ -84,6 +89,9 @@ struct CrossEntropy {
     return [x, labels](const T& g) {
       return std::array<T, 2>{eval(CrossEntropyGradient{}, g, x, labels), T{}};
     };
+  }
+  template <AnyTensor T> T decompose(const T& x, const typename T::Index& labels) const {
+    return -mean(eval(Pick{}, log_softmax(x), labels));
   }
 };
 

@@ -91,6 +91,10 @@ struct Linear {
       return gradients;
     };
   }
+  template <AnyTensor T> T decompose(const T& x, const T& weight, const T& bias) const {
+    return reshape(eval(Matmul{.transpose_b = true}, detail::as_rows(x), weight) + bias,
+                   shape(x.shape(), weight.shape(), bias.shape()));
+  }
 };
 
 }  // namespace op

@@ -163,9 +163,10 @@ struct Concat {
 
 }  // namespace op
 
-/// The same elements in row-major order under the shape `to`. One extent may be -1: it is what remains.
-template <AnyTensor X> constexpr auto reshape(X&& x, Shape to) {
-  const Shape from = x.shape();
+namespace detail {
+
+/// `to` with an extent of -1 replaced by what remains of `from`.
+constexpr Shape resolve_reshape(const Shape& from, Shape to) {
   std::int64_t known = 1;
   int open = -1;
   for (int i = 0; i < to.rank(); ++i) {
@@ -179,12 +180,10 @@ template <AnyTensor X> constexpr auto reshape(X&& x, Shape to) {
     require(known > 0 && from.size() % known == 0, "reshape: the number of elements differs", from, to);
     to[open] = from.size() / known;
   }
-  return eval(op::Reshape{to}, std::forward<X>(x));
+  return to;
 }
 
-/// All axes from `start` on become one: `flatten(images)` is [N, C·H·W] of [N, C, H, W].
-template <AnyTensor X> constexpr auto flatten(X&& x, int start = 1) {
-  const Shape from = x.shape();
+constexpr Shape flattened(const Shape& from, int start) {
   Shape to;
   std::int64_t rest = 1;
   for (int i = 0; i < from.rank(); ++i)
@@ -193,7 +192,36 @@ template <AnyTensor X> constexpr auto flatten(X&& x, int start = 1) {
     else
       rest *= from[i];
   to.push_back(rest);
-  return eval(op::Reshape{to}, std::forward<X>(x));
+  return to;
+}
+
+/// The order of axes in which two have changed places.
+constexpr Axes exchanged(const Shape& from, int axis0, int axis1) {
+  Axes order;
+  for (int i = 0; i < from.rank(); ++i) order.push_back(i);
+  const int a = normalize_axis("transpose", axis0, from), b = normalize_axis("transpose", axis1, from);
+  std::swap(order.items[a], order.items[b]);
+  return order;
+}
+
+constexpr op::Slice resolve_slice(const Shape& from, int axis, std::int64_t start, std::int64_t stop,
+                                  std::int64_t step) {
+  const auto extent = from[normalize_axis("slice", axis, from)];
+  return {axis, start < 0 ? start + extent : start, stop < 0 ? stop + extent : stop, step};
+}
+
+}  // namespace detail
+
+/// The same elements in row-major order under the shape `to`. One extent may be -1: it is what remains.
+template <AnyTensor X> constexpr auto reshape(X&& x, Shape to) {
+  const Shape from = x.shape();
+  return eval(op::Reshape{detail::resolve_reshape(from, to)}, std::forward<X>(x));
+}
+
+/// All axes from `start` on become one: `flatten(images)` is [N, C·H·W] of [N, C, H, W].
+template <AnyTensor X> constexpr auto flatten(X&& x, int start = 1) {
+  const Shape from = x.shape();
+  return eval(op::Reshape{detail::flattened(from, start)}, std::forward<X>(x));
 }
 
 /// Axis i of the result is axis `order[i]` of x.
@@ -204,11 +232,7 @@ template <AnyTensor X> constexpr auto permute(X&& x, Axes order) {
 /// Exchanges two axes, by default the last two: the transpose of a matrix.
 template <AnyTensor X> constexpr auto transpose(X&& x, int axis0 = -2, int axis1 = -1) {
   const Shape from = x.shape();
-  Axes order;
-  for (int i = 0; i < from.rank(); ++i) order.push_back(i);
-  const int a = normalize_axis("transpose", axis0, from), b = normalize_axis("transpose", axis1, from);
-  std::swap(order.items[a], order.items[b]);
-  return eval(op::Permute{order}, std::forward<X>(x));
+  return eval(op::Permute{detail::exchanged(from, axis0, axis1)}, std::forward<X>(x));
 }
 
 /// Repeats x along new leading axes and along axes of extent one, to the shape `to`.
@@ -225,10 +249,7 @@ template <AnyTensor X> constexpr auto sum_to(X&& x, Shape to) {
 template <AnyTensor X>
 constexpr auto slice(X&& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
   const Shape from = x.shape();
-  const auto extent = from[normalize_axis("slice", axis, from)];
-  if (start < 0) start += extent;
-  if (stop < 0) stop += extent;
-  return eval(op::Slice{axis, start, stop, step}, std::forward<X>(x));
+  return eval(detail::resolve_slice(from, axis, start, stop, step), std::forward<X>(x));
 }
 
 /// The tensors one after the other along `axis`; all other extents agree.

@@ -5,10 +5,10 @@
 // `decompose` into other operators. `eval(op, xs…)`, found by argument-dependent lookup, gives it a meaning
 // for the type of its operands: a kernel on a leaf, one generic template on every other interpretation.
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -20,6 +20,12 @@ namespace taut {
 template <class T>
 concept AnyTensor = requires {
   typename std::remove_cvref_t<T>::tensor_tag;
+};
+
+/// The base of a leaf outside of this namespace. It makes the leaf a tensor, and has argument-dependent lookup
+/// find Taut's functions and arithmetic for it.
+struct TensorBase {
+  using tensor_tag = void;
 };
 
 namespace op {
@@ -41,14 +47,11 @@ constexpr Shape infer_shape([[maybe_unused]] const Op& op, const Shapes&... shap
     return op.shape(shapes...);
 }
 
-/// Which operands' gradients are wanted of a gradient rule.
+/// Which operands' gradients are wanted of a gradient rule of N operands, a bit each.
 template <int N> struct Needs {
-  std::array<bool, N> wanted{};
+  std::uint32_t bits = 0;
 
-  constexpr bool operator[](int i) const { return wanted[static_cast<std::size_t>(i)]; }
-  constexpr bool any() const {
-    return std::any_of(wanted.begin(), wanted.end(), [](bool b) { return b; });
-  }
+  constexpr bool operator[](int i) const { return bits >> i & 1; }
 };
 
 /// How many interpretations a tensor type is wrapped in: 0 for a leaf, one more than its `Inner` otherwise.

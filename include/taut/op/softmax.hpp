@@ -22,6 +22,10 @@ struct Softmax {
   template <AnyTensor T> auto pullback(Needs<1>, const T& y, const T&) const {
     return [axis = axis, y](const T& g) { return y * (g - sum(g * y, {axis}, true)); };
   }
+  template <AnyTensor T> T decompose(const T& x) const {
+    const T y = exp(x - max(x, {axis}, true));
+    return y / sum(y, {axis}, true);
+  }
 };
 
 /// yᵢ = xᵢ - ln Σⱼ exp(xⱼ) along an axis.
@@ -35,6 +39,10 @@ struct LogSoftmax {
   // dxᵢ = gᵢ - exp(yᵢ) Σⱼ gⱼ
   template <AnyTensor T> auto pullback(Needs<1>, const T& y, const T&) const {
     return [axis = axis, y](const T& g) { return g - exp(y) * sum(g, {axis}, true); };
+  }
+  template <AnyTensor T> T decompose(const T& x) const {
+    const T shifted = x - max(x, {axis}, true);
+    return shifted - log(sum(exp(shifted), {axis}, true));
   }
 };
 

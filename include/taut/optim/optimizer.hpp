@@ -2,7 +2,6 @@
 // Optimizers. An update rule is an elementwise functor over (parameter, gradient, state…); the engine applies
 // it to all parameters of a model in one pass, after clipping the gradients by their global norm.
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -12,25 +11,9 @@
 #include <vector>
 
 #include "../nn/model.hpp"
+#include "update.hpp"
 
 namespace taut::optim {
-
-/// What an update rule is: its hyper-parameters, among them `lr`; `name`; `states`, how many numbers it keeps
-/// for each parameter, all starting at 0; and `template <class S> void operator()(S& parameter, S gradient,
-/// S&... state)`, branch-free. A rule that depends on the number of the step (from 1) has `begin_step(step)`.
-template <class R>
-concept UpdateRule = std::copyable<R> && requires(R rule) {
-  { R::name } -> std::convertible_to<std::string_view>;
-  { R::states } -> std::convertible_to<int>;
-  rule.lr;
-};
-
-/// One parameter with its gradient and its state, as a leaf's `apply_update` takes it.
-template <class T, int States> struct UpdateItem {
-  T* parameter;
-  const T* gradient;
-  std::array<T*, States> state;
-};
 
 /// What all optimizers can do, whatever their rule and their tensors.
 class Optimizer {
@@ -130,15 +113,15 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
         engine_(std::make_unique<detail::EngineOn<Rule, typename TensorOf<M>::Inner>>(parameters(model))) {
     for (const auto* parameter : parameters(model))
       if (!parameter->is_leaf())
-        throw Error(std::string(Rule::name) +
-                    ": a parameter of the model is no leaf; call track() on it first");
+        taut::detail::throw_error(Rule::name,
+                                  "a parameter of the model is no leaf; call track() on it first");
   }
 
   void step() override {
     if constexpr (requires { rule_.begin_step(steps_); }) rule_.begin_step(steps_ + 1);
     if (!engine_->step(rule_, clip_norm_, gradient_norm_))
-      throw Error(std::string(Rule::name) +
-                  ": no parameter has a gradient; call tape.backward(loss) before each step");
+      taut::detail::throw_error(Rule::name,
+                                "no parameter has a gradient; call tape.backward(loss) before each step");
     ++steps_;
   }
 
