@@ -313,7 +313,7 @@ static_assert(field_name<ThirtyTwo, 31> == "d7");
 
 /// Whether the fields are bound in the order of their addresses, each once.
 bool increasing(const std::vector<const volatile void*>& addresses) {
-  return std::is_sorted(addresses.begin(), addresses.end(), std::less_equal<>());
+  return std::adjacent_find(addresses.begin(), addresses.end(), std::greater_equal<>()) == addresses.end();
 }
 template <class A> bool in_order() {
   A a{};
