@@ -135,12 +135,11 @@ BasicCpuArray<E> elementwise(const ErasedOperator<E>& op, std::span<const Elemen
     shape = k == 0 ? *shapes[k] : broadcast_shapes(op.name, shape, *shapes[k]);
   }
   const BroadcastPlan plan(shape, shapes, count);
-  // The shapes of operands are not read from here on: the next line may empty one of them.
-  const auto reusable = std::find_if(operands.begin(), operands.end(), [&](const auto& operand) {
-    return operand.owner && *operand.shape == shape && operand.owner->unique();
-  });
-  auto result =
-      reusable != operands.end() ? std::move(*reusable->owner) : BasicCpuArray<E>::uninitialized(shape);
+  BasicCpuArray<E>* reusable = nullptr;
+  for (const auto& operand : operands)
+    if (operand.owner && *operand.shape == shape && operand.owner->unique()) reusable = operand.owner;
+  // From here on the operands' shapes are not read: the next line may empty one of them.
+  auto result = reusable ? std::move(*reusable) : BasicCpuArray<E>::uninitialized(shape);
   E* const out = result.mutable_data();
   const std::int64_t n = shape.size();
   if (n == 0) return result;

@@ -79,40 +79,27 @@ constexpr void walk(M& model, const Visit& visit, const FieldPath* path = nullpt
   }
 }
 
-template <class X> struct Type { using type = X; };
-
 /// The tensor type that a model is made of: the first that the walk would meet, or void.
-template <class X> constexpr auto find_tensor() {
-  if constexpr (AnyTensor<X>)
-    return Type<X>{};
-  else if constexpr (is_buffer<X>)
-    return Type<decltype(X::value)>{};
-  else if constexpr (is_optional<X> || is_sequence<X>)
-    return find_tensor<typename X::value_type>();
-  else if constexpr (std::is_class_v<X> && Aggregate<X>)
-    return []<class... Fs>(Type<std::tuple<Fs...>>) {
-      return []<class... Found>(Type<std::tuple<Found...>>) {
-        std::tuple<> none;
-        auto tensors = std::tuple_cat([] {
-          if constexpr (std::is_void_v<typename Found::type>)
-            return std::tuple<>{};
-          else
-            return std::tuple<Found>{};
-        }()...);
-        if constexpr (std::is_same_v<decltype(tensors), decltype(none)>)
-          return Type<void>{};
-        else
-          return std::get<0>(tensors);
-      }(Type<std::tuple<decltype(find_tensor<std::remove_cvref_t<Fs>>())...>>{});
-    }(Type<decltype(fields(std::declval<X&>()))>{});
-  else
-    return Type<void>{};
-}
+template <class X> struct FindTensor { using type = void; };
+template <AnyTensor X> struct FindTensor<X> { using type = X; };
+template <class T> struct FindTensor<Buffer<T>> : FindTensor<T> {};
+template <class X> struct FindTensor<std::optional<X>> : FindTensor<X> {};
+template <class X, class A> struct FindTensor<std::vector<X, A>> : FindTensor<X> {};
+template <class X, std::size_t N> struct FindTensor<std::array<X, N>> : FindTensor<X> {};
+template <> struct FindTensor<std::tuple<>> { using type = void; };
+template <class X, class... Rest>
+struct FindTensor<std::tuple<X&, Rest...>>
+    : std::conditional_t<std::is_void_v<typename FindTensor<std::remove_const_t<X>>::type>,
+                         FindTensor<std::tuple<Rest...>>, FindTensor<std::remove_const_t<X>>> {};
+template <class X>
+requires(Aggregate<X> && !AnyTensor<X> && !is_buffer<X> && !is_sequence<X>) struct FindTensor<X>
+    : FindTensor<decltype(fields(std::declval<X&>()))> {
+};
 
 }  // namespace detail
 
 /// The tensor type of a model: `CpuArray` of an `Mlp<CpuArray>`.
-template <class M> using TensorOf = typename decltype(detail::find_tensor<std::remove_const_t<M>>())::type;
+template <class M> using TensorOf = typename detail::FindTensor<std::remove_const_t<M>>::type;
 
 /// A plain aggregate that holds tensors.
 template <class M>

@@ -4,12 +4,12 @@
 
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../core/ref.hpp"
 #include "../nn/model.hpp"
 #include "update.hpp"
 
@@ -18,6 +18,9 @@ namespace taut::optim {
 /// What all optimizers can do, whatever their rule and their tensors.
 class Optimizer {
  public:
+  Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
   /// Updates each parameter that has a gradient, and uses the gradient up. Throws `Error` if none has one.
@@ -56,7 +59,7 @@ template <class T> auto& mutable_leaf(T& x) {
     return x;
 }
 
-template <class Rule> struct Engine {
+template <class Rule> struct Engine : RefCounted {
   virtual ~Engine() = default;
   virtual bool step(const Rule& rule, double clip_norm, double& gradient_norm) = 0;
 };
@@ -110,7 +113,7 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
   template <Model M>
   explicit RuleOptimizer(M& model, Rule rule = {}) requires is_grad<TensorOf<M>>
       : rule_(std::move(rule)),
-        engine_(std::make_unique<detail::EngineOn<Rule, typename TensorOf<M>::Inner>>(parameters(model))) {
+        engine_(new detail::EngineOn<Rule, typename TensorOf<M>::Inner>(parameters(model))) {
     for (const auto* parameter : parameters(model))
       if (!parameter->is_leaf())
         taut::detail::throw_error(Rule::name,
@@ -132,7 +135,7 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
 
  private:
   Rule rule_;
-  std::unique_ptr<detail::Engine<Rule>> engine_;
+  Ref<detail::Engine<Rule>> engine_;
 };
 
 }  // namespace taut::optim
