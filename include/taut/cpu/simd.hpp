@@ -10,7 +10,14 @@
 #endif
 
 #if TAUT_HAS_XSIMD
+// g++ 12 takes its own AVX-512 intrinsics' deliberately undefined operands for mistakes.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <xsimd/xsimd.hpp>
+#pragma GCC diagnostic pop
 #endif
 
 #include <cstdint>

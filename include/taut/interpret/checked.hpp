@@ -32,9 +32,9 @@ void require_finite(std::string_view op, const T& result, std::initializer_list<
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     std::string text(op);
-    text += ": the result has " + std::string(std::isnan(values[i]) ? "a NaN" : "an infinity") +
+    text += std::string(": the result has ") + (std::isnan(values[i]) ? "a NaN" : "an infinity") +
             " at element " + std::to_string(i) + " of shape " + to_string(result.shape()) + "; operands";
-    for (const auto& shape : operands) text += " " + to_string(shape);
+    for (const auto& shape : operands) text.append(" ").append(to_string(shape));
     throw Error(text);
   }
 }
