@@ -336,6 +336,8 @@ TEST(Rng, PermutationsAreEquallyLikely) {
   EXPECT_LT(chi_squared, 25.7);  // 5 degrees of freedom, probability 1e-4
 }
 
-TEST(Rng, PermutationIsFixedByTheSeed) { EXPECT_EQ(Rng(0).permutation(10), (std::vector<std::int64_t>{8, 2, 7, 4, 3, 0, 5, 6, 1, 9})); }
+TEST(Rng, PermutationIsFixedByTheSeed) {
+  EXPECT_EQ(Rng(0).permutation(10), (std::vector<std::int64_t>{8, 2, 7, 4, 3, 0, 5, 6, 1, 9}));
+}
 
 }  // namespace

@@ -4,27 +4,22 @@
 // more than most kernels take; a training step that allocates the same sizes again and again gets warm blocks
 // instead.
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
 
 #include "error.hpp"
+#include "sanitizer.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define TAUT_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TAUT_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifdef TAUT_ADDRESS_SANITIZER
+#if TAUT_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -71,34 +66,37 @@ constexpr std::size_t block_bytes(std::size_t size_class) { return sizeof(Block)
 /// The most bytes one buffer can have: 128 TiB, the address space of a process.
 inline constexpr std::size_t max_bytes = std::size_t{1} << 47;
 
+/// Under AddressSanitizer, cached blocks and what a buffer did not ask for must not be touched.
 inline void poison([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::size_t bytes) {
-#ifdef TAUT_ADDRESS_SANITIZER
+#if TAUT_ADDRESS_SANITIZER
   ASAN_POISON_MEMORY_REGION(begin, bytes);
 #endif
 }
 
 inline void unpoison([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::size_t bytes) {
-#ifdef TAUT_ADDRESS_SANITIZER
+#if TAUT_ADDRESS_SANITIZER
   ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
 #endif
 }
 
-/// A mutex of one byte without constructor or destructor at run time, and without <mutex>'s compile time.
-class Lock {
- public:
-  explicit Lock(std::atomic_flag& flag) : flag_(flag) {
-    while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true, std::memory_order_relaxed);
-  }
-  ~Lock() {
-    flag_.clear(std::memory_order_release);
-    flag_.notify_one();
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
+/// Blocks of at least this size ask for huge pages. First touch of fresh memory is then 3 times faster (0.2
+/// instead of 0.6 ms/MiB), random access to 128 MiB as well. Smaller ones would waste part of a huge page.
+inline constexpr std::size_t huge_page_threshold = std::size_t{4} << 20;
 
- private:
-  std::atomic_flag& flag_;
-};
+/// Memory from the system, aligned; null if there is none.
+inline void* system_allocate(std::size_t bytes) {
+  void* const memory = ::operator new (bytes, std::align_val_t{alignment}, std::nothrow);
+#ifdef MADV_HUGEPAGE
+  if (memory != nullptr && bytes >= huge_page_threshold) {
+    constexpr std::uintptr_t page = 4096;
+    const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) / page * page;
+    madvise(reinterpret_cast<void*>(begin), bytes - page, MADV_HUGEPAGE);  // a wish: failure changes nothing
+  }
+#endif
+  return memory;
+}
+
+inline void system_free(void* memory) noexcept { ::operator delete (memory, std::align_val_t{alignment}); }
 
 /// The cached blocks: a stack a size class, and all in one list by time of release. Blocks linked by `newer`
 /// alone form a chain, in which blocks leave the cache. Not thread-safe.
@@ -162,27 +160,27 @@ class Pool {
  public:
   /// Bytes of all blocks that buffers hold, headers and rounding included.
   static std::size_t live_bytes() {
-    const detail::Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     return live_bytes_;
   }
 
   /// Bytes of all blocks kept for reuse, counted likewise.
   static std::size_t cached_bytes() {
-    const detail::Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     return cache_.bytes();
   }
 
   /// The most bytes that are kept for reuse. By default a quarter of the machine's memory.
   static std::size_t cache_limit() {
-    const detail::Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     return limit();
   }
 
   /// Sets the limit, and returns to the system what is cached beyond it. 0 turns caching off.
-  static void cache_limit(std::size_t bytes) { free_chain(shrink(bytes, bytes)); }
+  static void cache_limit(std::size_t bytes) { free_chain(set_limit(bytes)); }
 
   /// Returns all cached blocks to the system.
-  static void trim() { free_chain(shrink(0, cache_limit())); }
+  static void trim() { free_chain(empty_cache()); }
 
  private:
   friend class Buffer;
@@ -198,8 +196,8 @@ class Pool {
     if (block == nullptr) block = make(bytes, size_class);
     block->references.store(1, std::memory_order_relaxed);
     block->bytes = bytes;
-    detail::poison(block->data(), detail::capacity_of(size_class));
     detail::unpoison(block->data(), bytes);
+    detail::poison(block->data() + bytes, detail::capacity_of(size_class) - bytes);
     return block;
   }
 
@@ -211,30 +209,35 @@ class Pool {
 
   /// Counts a block of the class as live, and returns a cached one, or null if there is none.
   static Block* take(std::size_t size_class) {
-    const detail::Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     live_bytes_ += detail::block_bytes(size_class);
     return cache_.take(size_class);
   }
 
   /// Caches a block, and returns the chain of those that must go for it.
   static Block* put(Block* block) noexcept {
-    const detail::Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     live_bytes_ -= detail::block_bytes(block->size_class);
     cache_.put(block);
     return cache_.shrink(limit());
   }
 
-  static Block* shrink(std::size_t bytes, std::size_t new_limit) {
-    const detail::Lock lock(mutex_);
-    limit_ = new_limit;
+  static Block* set_limit(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes;
     return cache_.shrink(bytes);
   }
 
+  static Block* empty_cache() {
+    const std::lock_guard lock(mutex_);
+    return cache_.shrink(0);
+  }
+
   static Block* make(std::size_t bytes, std::size_t size_class) {
-    void* memory = system_allocate(size_class);
+    void* memory = detail::system_allocate(detail::block_bytes(size_class));
     if (memory == nullptr) {
       trim();
-      memory = system_allocate(size_class);
+      memory = detail::system_allocate(detail::block_bytes(size_class));
     }
     if (memory == nullptr) {
       discount(size_class);
@@ -246,13 +249,8 @@ class Pool {
   }
 
   static void discount(std::size_t size_class) {
-    const detail::Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     live_bytes_ -= detail::block_bytes(size_class);
-  }
-
-  static void* system_allocate(std::size_t size_class) {
-    return ::operator new (detail::block_bytes(size_class), std::align_val_t{detail::alignment},
-                           std::nothrow);
   }
 
   /// Returns a chain of blocks to the system. Called without the lock.
@@ -260,7 +258,7 @@ class Pool {
     while (block != nullptr) {
       Block* const next = block->newer;
       detail::unpoison(block->data(), detail::capacity_of(block->size_class));
-      ::operator delete (static_cast<void*>(block), std::align_val_t{detail::alignment});
+      detail::system_free(block);
       block = next;
     }
   }
@@ -281,14 +279,14 @@ class Pool {
     return static_cast<std::size_t>(pages) / 4 * static_cast<std::size_t>(page_bytes);
   }
 
-  static inline constinit std::atomic_flag mutex_;
+  static inline constinit std::mutex mutex_;
   static inline constinit detail::Cache cache_;
   static inline constinit std::size_t live_bytes_ = 0;
   static inline constinit std::size_t limit_ = unset;
 };
 
-/// A reference-counted handle to memory from the pool: what tensors hold. Copies share the memory. The handle
-/// itself is no safer between threads than a pointer; different handles to the same memory are.
+/// A reference-counted handle to memory from the pool: what tensors hold. Copies share the memory. Threads
+/// may copy and drop different handles to the same memory at once, but must not share one handle unguarded.
 class Buffer {
  public:
   /// No memory: `data()` is null and `bytes()` is 0.
