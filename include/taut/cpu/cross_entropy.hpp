@@ -18,6 +18,14 @@ inline void check_labels(std::string_view op, std::span<const std::int64_t> labe
                   std::to_string(i) + " is not one of the classes 0 to " + std::to_string(classes - 1));
 }
 
+/// ln Σ exp(x) - x[label], with `scratch` of n elements for the exponentials. The largest logit is subtracted
+/// from the label's before anything is rounded, so that losses of large logits keep their digits.
+template <class E> double loss_of_row(const E* x, std::int64_t n, std::int64_t label, E* scratch) {
+  const E largest = reduce_row<ExtremeReducer<true>>(n, x);
+  const double log_sum = std::log(exp_shifted(x, n, largest, scratch));
+  return log_sum + (static_cast<double>(largest) - static_cast<double>(x[label]));
+}
+
 }  // namespace cpu
 
 template <class E>
@@ -48,17 +56,15 @@ BasicCpuArray<E> eval(const op::CrossEntropy& op, const BasicCpuArray<E>& x,
   const auto rows = x.shape()[0], classes = x.shape()[1];
   cpu::check_labels(op.name, labels.span(), classes);
   std::vector<double> losses(static_cast<std::size_t>(rows));
-  cpu::parallel_for(rows,
-                    std::max<std::int64_t>(1, cpu::default_grain / (8 * std::max<std::int64_t>(classes, 1))),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      std::vector<E> scratch(static_cast<std::size_t>(classes));
-                      for (auto i = begin; i < end; ++i) {
-                        const E* row = x.data() + i * classes;
-                        losses[static_cast<std::size_t>(i)] =
-                            static_cast<double>(cpu::log_sum_exp(row, classes, scratch.data())) -
-                            static_cast<double>(row[labels.data()[i]]);
-                      }
-                    });
+  cpu::parallel_for(
+      rows, std::max<std::int64_t>(1, cpu::default_grain / (8 * std::max<std::int64_t>(classes, 1))),
+      [&](std::int64_t begin, std::int64_t end) {
+        std::vector<E> scratch(static_cast<std::size_t>(classes));
+        for (auto i = begin; i < end; ++i) {
+          losses[static_cast<std::size_t>(i)] =
+              cpu::loss_of_row(x.data() + i * classes, classes, labels.data()[i], scratch.data());
+        }
+      });
   double total = 0;
   for (const double loss : losses) total += loss;
   *out.mutable_data() = static_cast<E>(total / static_cast<double>(rows));

@@ -50,12 +50,6 @@ template <class E> double exp_shifted(const E* x, std::int64_t n, E largest, E* 
   return static_cast<double>(reduce_row<SumReducer>(n, y));
 }
 
-/// ln Σ exp(x), with `scratch` of n elements for the exponentials.
-template <class E> E log_sum_exp(const E* x, std::int64_t n, E* scratch) {
-  const E largest = reduce_row<ExtremeReducer<true>>(n, x);
-  return largest + static_cast<E>(std::log(exp_shifted(x, n, largest, scratch)));
-}
-
 }  // namespace cpu
 
 template <class E> BasicCpuArray<E> eval(const op::Softmax& op, const BasicCpuArray<E>& x) {

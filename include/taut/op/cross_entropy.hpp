@@ -47,7 +47,7 @@ struct CrossEntropyGradient {
   static constexpr std::string_view name = "cross_entropy_gradient";
 
   constexpr Shape shape(const Shape& g, const Shape& x, const Shape& labels) const {
-    require(g.size() == 1, "cross_entropy_gradient: the incoming gradient must be a scalar", g);
+    require(g.size() == 1, "cross_entropy_gradient: the incoming gradient must be a scalar", g, x);
     require(x.rank() == 2 && labels == Shape{x[0]},
             "cross_entropy_gradient: takes [n, classes] and labels [n]", x, labels);
     return x;
