@@ -8,10 +8,11 @@
 
 namespace taut {
 
-/// The inputs (a bit each) that a value depends on, and whether it is the constant zero or exactly the seed.
+/// The inputs (a bit each) that a value depends on, and whether it is the constant zero or exactly the seed;
+/// of a condition, whether it holds for all inputs.
 struct Dependence {
   std::uint32_t inputs = 0;
-  bool zero = false, seed = false;
+  bool zero = false, seed = false, holds = false;
 
   constexpr Dependence() = default;
   constexpr Dependence(std::uint32_t in, bool is_zero_, bool is_seed)
@@ -45,11 +46,20 @@ struct Dependence {
   friend constexpr Dependence operator>=(Dependence a, Dependence b) { return merge(a, b); }
   friend constexpr Dependence operator==(Dependence a, Dependence b) { return merge(a, b); }
   friend constexpr Dependence operator!=(Dependence a, Dependence b) { return merge(a, b); }
-  friend constexpr Dependence operator&&(Dependence a, Dependence b) { return merge(a, b); }
+  friend constexpr Dependence operator&&(Dependence a, Dependence b) {
+    Dependence both = merge(a, b);
+    both.holds = a.holds && b.holds;
+    return both;
+  }
   friend constexpr Dependence operator||(Dependence a, Dependence b) { return merge(a, b); }
   friend constexpr Dependence operator!(Dependence a) { return merge(a, a); }
-  friend constexpr Dependence is_zero(Dependence a) { return merge(a, a); }
+  friend constexpr Dependence is_zero(Dependence a) {
+    Dependence condition = merge(a, a);
+    condition.holds = a.zero;
+    return condition;
+  }
   friend constexpr Dependence select(Dependence condition, Dependence a, Dependence b) {
+    if (condition.holds) return a;
     return a.zero && b.zero ? a : merge(condition, merge(a, b));
   }
   friend constexpr Dependence maximum(Dependence a, Dependence b) { return merge(a, b); }
