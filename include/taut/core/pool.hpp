@@ -170,7 +170,8 @@ class Pool {
     return cache_.bytes();
   }
 
-  /// The most bytes that are kept for reuse. By default a quarter of the machine's memory.
+  /// The most bytes that are kept for reuse. By default a quarter of the machine's memory: what a large
+  /// training step releases is mostly there for the next one, and other programs keep room.
   static std::size_t cache_limit() {
     const std::lock_guard lock(mutex_);
     return limit();

@@ -265,9 +265,8 @@ template <class A> constexpr auto fields(A& a) {
 
 namespace detail {
 
-/// The compiler's text for a function with this template argument, for instance
-/// `constexpr auto f() [with auto field = FieldPointer{((const volatile void*)(&
-/// x<Model>.value.Model::out))}]`.
+/// The compiler's name for this function, which contains the argument: it ends in `::out))}]` (GCC) or
+/// `.out}]` (Clang) for a pointer to the field `out`.
 template <auto field> constexpr auto function_text() { return std::string_view(__PRETTY_FUNCTION__); }
 
 constexpr bool is_identifier(char c) {
