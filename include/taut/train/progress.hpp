@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "clock.hpp"
 #include "history.hpp"
 #include "terminal.hpp"
 
@@ -57,10 +57,6 @@ inline std::string epoch_text(int epoch, int epochs) {
   auto text = std::to_string(epoch);
   text.insert(0, text.size() < total.size() ? total.size() - text.size() : 0, ' ');
   return "epoch " + text + "/" + total;
-}
-
-inline double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace detail
