@@ -1,0 +1,150 @@
+// Trains a small network to recognise images of 28 x 28: MNIST's digits, or any data set in the same format.
+//
+//     mnist --epochs 3 --save mnist.safetensors     trains and keeps the weights
+//     mnist --load mnist.safetensors --epochs 0     measures them
+
+#include <taut/cpu/cpu.hpp>
+#include <taut/data/data_loader.hpp>
+#include <taut/data/mnist.hpp>
+#include <taut/io/model.hpp>
+#include <taut/nn/linear.hpp>
+#include <taut/optim/adam.hpp>
+#include <taut/optim/schedule.hpp>
+#include <taut/optim/sgd.hpp>
+#include <taut/train/csv_log.hpp>
+#include <taut/train/fit.hpp>
+#include <taut/train/progress.hpp>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "command_line.hpp"
+
+using namespace taut;
+
+namespace {
+
+/// Images [n, 1, 28, 28] to logits [n, 10].
+template <AnyTensor T> struct Classifier {
+  nn::Linear<T> hidden1, hidden2, out;
+
+  static Classifier make(Rng& rng) {
+    return {nn::Linear<T>::make(data::Mnist::pixels, 128, rng), nn::Linear<T>::make(128, 64, rng),
+            nn::Linear<T>::make(64, data::Mnist::classes, rng)};
+  }
+
+  T operator()(const T& images) const { return out(relu(hidden2(relu(hidden1(flatten(images)))))); }
+};
+
+using Network = Classifier<Grad<CpuArray>>;  // `Grad`: this one can be trained
+
+struct Options {
+  std::string data, optimizer, load, save, csv;
+  double lr;
+  int epochs, batch_size, threads, workers;
+  std::uint64_t seed;
+};
+
+Options parse(CommandLine& line) {
+  Options options;
+  options.data = line.text("--data", "",
+                           "directory of the four IDX files; unless given, data/mnist, or else the "
+                           "Fashion-MNIST of Debian's package dataset-fashion-mnist");
+  options.epochs = line.integer("--epochs", 10, 0, "passes over the training images; 0 only measures");
+  options.batch_size = line.integer("--batch-size", 64, 1, "images a step");
+  options.optimizer = line.choice("--optimizer", {"sgd", "adam", "adamw"}, "update rule");
+  options.lr = line.positive("--lr", options.optimizer == "sgd" ? 0.01 : 0.001, "0.01; adam and adamw 0.001",
+                             "learning rate, halved every 5 epochs");
+  options.seed = static_cast<std::uint64_t>(
+      line.integer("--seed", 1, 0, "of the first weights and of the order of the images"));
+  options.threads = line.integer("--threads", 0, 0, "threads that compute; 0 takes one a core");
+  options.workers = line.integer("--workers", 1, 0, "threads that read batches ahead");
+  options.load = line.text("--load", "", "safetensors file of the weights to start from");
+  options.save = line.text("--save", "", "safetensors file for the weights at the end");
+  options.csv = line.text("--csv", "", "file for a table of the epochs");
+  return options;
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options, Network& network) {
+  const auto lr = static_cast<float>(options.lr);
+  std::unique_ptr<optim::Optimizer> optimizer;
+  if (options.optimizer == "sgd")
+    optimizer = std::make_unique<optim::Sgd>(
+        network, optim::SgdRule{.lr = lr, .momentum = 0.9f, .weight_decay = 1e-4f});
+  else if (options.optimizer == "adam")
+    optimizer = std::make_unique<optim::Adam>(network, optim::AdamRule<false>{.lr = options.lr});
+  else
+    optimizer = std::make_unique<optim::AdamW>(network, optim::AdamRule<true>{.lr = options.lr});
+  optimizer->set_clip_norm(35);
+  return optimizer;
+}
+
+std::string find_data(const Options& options) {
+  if (!options.data.empty()) return options.data;
+  const std::string here = "data/mnist";
+  const bool only_debian =
+      !data::Mnist::is_present(here) && data::Mnist::is_present(data::fashion_mnist_directory);
+  return only_debian ? data::fashion_mnist_directory : here;
+}
+
+void describe(const Network& network) {
+  std::cout << "network: " << parameter_count(network) << " parameters\n";
+  for (const auto& [name, tensor] : named_tensors(network))
+    std::cout << "  " << name << ' ' << tensor.shape() << '\n';
+}
+
+/// The table of the epochs, if one is wanted.
+struct OptionalLog {
+  std::optional<train::CsvLog> log;
+  void on_epoch(const train::EpochResult& result) {
+    if (log) log->on_epoch(result);
+  }
+};
+
+void run(const Options& options) {
+  if (options.threads > 0) set_threads(options.threads);
+
+  const std::string directory = find_data(options);
+  const auto train_data = data::Mnist::load(directory, data::Split::train);
+  const auto test_data = data::Mnist::load(directory, data::Split::test);
+  std::cout << "data: " << directory << ", " << train_data.size() << " images to train, " << test_data.size()
+            << " to test\n";
+  data::DataLoader train_loader{
+      train_data, {.batch_size = options.batch_size, .seed = options.seed, .workers = options.workers}};
+  data::DataLoader test_loader{test_data, {.batch_size = 500, .shuffle = false, .workers = options.workers}};
+
+  Rng rng{options.seed};
+  auto network = Network::make(rng);
+  describe(network);
+  if (!options.load.empty()) io::load(network, options.load);
+  if (!options.save.empty())
+    io::ReplacementFile writable(options.save);  // throws now, not after the training
+  const auto optimizer = make_optimizer(options, network);
+  OptionalLog log;
+  if (!options.csv.empty()) log.log.emplace(options.csv);
+
+  const optim::StepSchedule halve_every_5{options.lr, 5, 0.5};
+  train::fit(network, *optimizer, train_loader, test_loader,
+             {.epochs = options.epochs, .lr_by_epoch = halve_every_5}, train::ProgressBar{std::cout}, log);
+
+  if (!options.save.empty()) io::save(network, options.save);
+  const auto result = train::evaluate(network, test_loader);
+  std::cout << "test loss " << result.loss << ", test accuracy " << 100 * result.accuracy << "%\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    CommandLine line(argc, argv);
+    const Options options = parse(line);
+    if (line.finish("Trains a network to recognise the images of MNIST, or of a data set in its format."))
+      return 0;
+    run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "mnist: " << error.what() << '\n';
+    return 1;
+  }
+}
