@@ -80,7 +80,7 @@ inline std::ostream& operator<<(std::ostream& out, const Shape& shape) { return 
 namespace detail {
 
 [[noreturn, gnu::cold]] inline void shape_error(std::string_view op, std::string_view message,
-                                     std::initializer_list<Shape> shapes) {
+                                                std::initializer_list<Shape> shapes) {
   std::string text(op);
   text += op.empty() ? "" : ": ";
   text += message;

@@ -38,6 +38,23 @@ struct TensorView {
   }
 };
 
+namespace detail {
+
+/// The indices of the tensors in the order of their names. Throws a `DataError` if two have the same.
+inline std::vector<std::size_t> names_in_order(std::span<const TensorView> tensors, const std::string& path,
+                                               const char* function) {
+  auto order = sorted_indices(
+      tensors.size(), [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const auto& name = tensors[order[i]].name;
+    if (tensors[order[i - 1]].name != name) continue;
+    throw DataError(path, -1, function + std::string("two tensors are called ") + printable(name));
+  }
+  return order;
+}
+
+}  // namespace detail
+
 /// The checked content of a safetensors file. Copies share the data, and the views of `tensors` live as
 /// long as any of them.
 class SafetensorsFile {
@@ -94,11 +111,10 @@ class SafetensorsFile {
     metadata_ = std::move(header.metadata);
     data_.reset(new std::byte[data_size_]);
     for (auto& entry : header.entries) {
-      by_name_.push_back(tensors_.size());
       tensors_.push_back({std::move(entry.name), entry.dtype, entry.shape,
                           std::span(data_.get() + entry.begin, data_.get() + entry.end)});
     }
-    index_names();
+    by_name_ = detail::names_in_order(tensors_, path, "safetensors: ");
   }
 
   /// The size of the header that these 8 bytes announce, if the file can hold it.
@@ -117,16 +133,6 @@ class SafetensorsFile {
     return static_cast<std::int64_t>(size);
   }
 
-  void index_names() {
-    const auto name = [this](std::size_t index) -> const std::string& { return tensors_[index].name; };
-    std::sort(by_name_.begin(), by_name_.end(), [&](auto a, auto b) { return name(a) < name(b); });
-    const auto twin = std::adjacent_find(by_name_.begin(), by_name_.end(),
-                                         [&](auto a, auto b) { return name(a) == name(b); });
-    if (twin != by_name_.end()) {
-      throw DataError(path_, -1, "safetensors: two tensors are called " + detail::printable(name(*twin)));
-    }
-  }
-
   std::string path_;
   std::shared_ptr<std::byte[]> data_;
   std::size_t data_size_ = 0;
@@ -137,14 +143,17 @@ class SafetensorsFile {
 
 namespace detail {
 
-/// The tensors as a header describes them. Types are stored from the largest to the smallest, so that each
-/// element is aligned, and otherwise in the given order; `order` becomes the indices in that order.
-inline std::vector<HeaderEntry> layout(std::span<const TensorView> tensors, std::vector<std::size_t>& order,
-                                       const std::string& path) {
-  for (std::size_t i = 0; i < tensors.size(); ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+/// The order in which tensors are stored: types from the largest to the smallest, so that each element is
+/// aligned, and otherwise as given.
+inline std::vector<std::size_t> storage_order(std::span<const TensorView> tensors) {
+  return sorted_indices(tensors.size(), [&](std::size_t a, std::size_t b) {
     return info(tensors[a].dtype).size > info(tensors[b].dtype).size;
   });
+}
+
+/// The tensors as the header describes them when they are stored in this order.
+inline std::vector<HeaderEntry> layout(std::span<const TensorView> tensors,
+                                       const std::vector<std::size_t>& order, const std::string& path) {
   std::vector<HeaderEntry> entries;
   std::uint64_t end = 0;
   for (const auto index : order) {
@@ -163,14 +172,9 @@ inline std::vector<HeaderEntry> layout(std::span<const TensorView> tensors, std:
 }
 
 inline void check_names(std::span<const TensorView> tensors, const std::string& path) {
-  std::vector<std::string_view> names;
-  for (const auto& tensor : tensors) names.push_back(tensor.name);
-  std::sort(names.begin(), names.end());
-  const auto twin = std::adjacent_find(names.begin(), names.end());
-  if (twin != names.end()) {
-    throw DataError(path, -1, "write_safetensors: two tensors are called " + printable(*twin));
-  }
-  if (std::binary_search(names.begin(), names.end(), metadata_key)) {
+  names_in_order(tensors, path, "write_safetensors: ");
+  for (const auto& tensor : tensors) {
+    if (tensor.name != metadata_key) continue;
     throw DataError(path, -1, "write_safetensors: no tensor can be called '__metadata__'");
   }
 }
@@ -183,7 +187,7 @@ inline void check_names(std::span<const TensorView> tensors, const std::string& 
 inline void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
                               const Metadata& metadata = {}) {
   detail::check_names(tensors, path);
-  std::vector<std::size_t> order;
+  const auto order = detail::storage_order(tensors);
   const auto entries = detail::layout(tensors, order, path);
   const std::string header = detail::write_header(entries, metadata, path);
   ReplacementFile file(path);
@@ -227,20 +231,21 @@ struct ExpectedTensor {
 /// `DataError` that names those that are missing, not expected or of another shape.
 inline void check_tensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected) {
   detail::NameList missing("missing"), unexpected("not expected"), misshaped("of another shape");
-  std::vector<std::string_view> names;
+  std::vector<bool> is_expected(file.tensors().size());
   for (const auto& [name, shape] : expected) {
-    names.push_back(name);
     const TensorView* const found = file.find(name);
     if (found == nullptr) {
       missing.add(name, to_string(shape));
-    } else if (found->shape != shape) {
+      continue;
+    }
+    is_expected[static_cast<std::size_t>(found - file.tensors().data())] = true;
+    if (found->shape != shape) {
       misshaped.add(name, to_string(found->shape) + " in the file, " + to_string(shape) + " in the model");
     }
   }
-  std::sort(names.begin(), names.end());
-  for (const auto& tensor : file.tensors()) {
-    if (std::binary_search(names.begin(), names.end(), std::string_view(tensor.name))) continue;
-    unexpected.add(tensor.name, to_string(tensor.shape));
+  for (std::size_t i = 0; i < is_expected.size(); ++i) {
+    const auto& tensor = file.tensors()[i];
+    if (!is_expected[i]) unexpected.add(tensor.name, to_string(tensor.shape));
   }
   const std::string report = missing.text() + unexpected.text() + misshaped.text();
   if (!report.empty()) {

@@ -2,7 +2,9 @@
 // What the header of a safetensors file says, and the rules that it must keep.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -89,13 +91,26 @@ inline void check_entry(const HeaderEntry& entry, std::uint64_t data_size, const
   }
 }
 
+/// The numbers below `count`, sorted; what `less` calls equal stays in order.
+inline std::vector<std::size_t> sorted_indices(std::size_t count,
+                                               const std::function<bool(std::size_t, std::size_t)>& less) {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < count; ++i) indices.push_back(i);
+  std::sort(indices.begin(), indices.end(),
+            [&](std::size_t a, std::size_t b) { return less(a, b) || (a < b && !less(b, a)); });
+  return indices;
+}
+
 /// Sorts the tensors by their place in the data, and checks that they fill it without overlap or gap.
 inline void check_layout(std::vector<HeaderEntry>& entries, std::uint64_t data_size,
                          const std::string& path) {
   for (const auto& entry : entries) check_entry(entry, data_size, path);
-  const auto place = [](const HeaderEntry& e) { return std::pair(std::pair(e.begin, e.end), e.position); };
-  std::sort(entries.begin(), entries.end(),
-            [&](const HeaderEntry& a, const HeaderEntry& b) { return place(a) < place(b); });
+  const auto order = sorted_indices(entries.size(), [&](std::size_t a, std::size_t b) {
+    return std::pair(entries[a].begin, entries[a].end) < std::pair(entries[b].begin, entries[b].end);
+  });
+  std::vector<HeaderEntry> sorted;
+  for (const auto index : order) sorted.push_back(std::move(entries[index]));
+  entries = std::move(sorted);
   std::uint64_t expected = 0;
   for (const auto& entry : entries) {
     if (entry.begin != expected) {

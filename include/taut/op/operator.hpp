@@ -22,8 +22,8 @@ concept AnyTensor = requires {
   typename std::remove_cvref_t<T>::tensor_tag;
 };
 
-/// The base of a leaf outside of this namespace. It makes the leaf a tensor, and has argument-dependent lookup
-/// find Taut's functions and arithmetic for it.
+/// The base of a leaf outside of this namespace. It makes the leaf a tensor, and has argument-dependent
+/// lookup find Taut's functions and arithmetic for it.
 struct TensorBase {
   using tensor_tag = void;
 };
