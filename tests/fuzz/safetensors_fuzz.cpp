@@ -25,8 +25,7 @@ void require(bool ok) {
 
 /// Everything that a user can ask of a file.
 void use(const SafetensorsFile& file) {
-  std::vector<std::size_t> order;
-  const auto entries = detail::layout(file.tensors(), order, "output");
+  const auto entries = detail::layout(file.tensors(), detail::storage_order(file.tensors()), "output");
   const auto bytes = file_of(entries, file.metadata());
   const auto copy = SafetensorsFile::parse(std::as_bytes(std::span(bytes)), "copy");
   require(copy.metadata() == file.metadata() && copy.tensors().size() == file.tensors().size());

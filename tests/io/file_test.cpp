@@ -179,12 +179,14 @@ TEST_F(Files, ADirectoryThatVanishesIsReported) {
             ": cannot write (nothing was changed): No such file or directory");
 }
 
-TEST_F(Files, DevicesAndPipesAreNotReplaced) {
+TEST_F(Files, OnlyARegularFileIsReplaced) {
+  // A pipe of the test's own stands for devices too: a real one would be lost if this failed.
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(replacing_fails_with(path("pipe")), ": cannot write: not a regular file");
   EXPECT_TRUE(fs::is_fifo(path("pipe")));
-  EXPECT_EQ(replacing_fails_with("/dev/full"), ": cannot write: not a regular file");
-  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  fs::create_symlink("pipe", path("link"));
+  EXPECT_EQ(replacing_fails_with(path("link")), ": cannot write: not a regular file");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
 }
 
 TEST_F(Files, PermissionsAndLinksAreKept) {
