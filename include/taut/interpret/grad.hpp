@@ -159,21 +159,6 @@ template <class T> void send(Slot<T>& to, T gradient, const RecordingId& from) {
   to.contribute(std::move(gradient));
 }
 
-/// One recorded operation, which the tape's closure holds. What does not depend on the operator stands in the
-/// base classes, since every operator of a program has a step of its own.
-template <class T> struct Step : RefCounted {
-  RecordingId id;
-  Ref<Slot<T>> out;
-
-  virtual ~Step() = default;
-  /// Sends each operand its share of the result's gradient.
-  virtual void pull(T gradient) = 0;
-
-  void run() {
-    if (out->pending) pull(out->take());
-  }
-};
-
 /// Puts a step on the tape and returns the operation's result.
 template <class T> Grad<T> record(Tape<T>& tape, T value, Step<T>* step) {
   Ref owner(step);
@@ -182,7 +167,7 @@ template <class T> Grad<T> record(Tape<T>& tape, T value, Step<T>* step) {
   step->out->recording = tape.id();
   Grad<T> result(std::move(value));
   result.record_as(step->out);
-  tape.record([step = std::move(owner)] { step->run(); });
+  tape.record(std::move(owner));
   return result;
 }
 

@@ -52,6 +52,21 @@ template <class T> struct Slot : RefCounted {
   }
 };
 
+/// One recorded operation, which the tape's closure plays. What does not depend on the operator stands in the
+/// base classes, since every operator of a program has a step of its own.
+template <class T> struct Step : RefCounted {
+  RecordingId id;
+  Ref<Slot<T>> out;
+
+  virtual ~Step() = default;
+  /// Sends each operand its share of the result's gradient.
+  virtual void pull(T gradient) = 0;
+
+  void run() {
+    if (out->pending) pull(out->take());
+  }
+};
+
 }  // namespace detail
 
 /// Records what is computed with tracked `Grad<T>` values while it is in scope, and plays it backwards.
@@ -93,7 +108,7 @@ template <class T> class Tape {
     y.slot_->contribute(std::move(cotangent));
     ++id_.played;
     auto steps = std::exchange(steps_, {});
-    for (; !steps.empty(); steps.pop_back()) steps.back()();
+    for (; !steps.empty(); steps.pop_back()) steps.back().play();
   }
 
   /// Whether `y` is a result that this tape can play back from.
@@ -106,16 +121,26 @@ template <class T> class Tape {
   static Tape* innermost() { return innermost_; }
 
   // For the interpretation `Grad`.
-  void record(std::function<void()> step) { steps_.push_back(std::move(step)); }
+  void record(Ref<detail::Step<T>> step) {
+    auto* const operation = &*step;
+    steps_.push_back({[operation] { operation->run(); }, std::move(step)});
+  }
   const detail::RecordingId& id() const { return id_; }
   const Tape* outer() const { return outer_; }
 
  private:
+  // The closure holds a plain pointer, so that it fits into the function object, and the tape what it points
+  // to.
+  struct Recorded {
+    std::function<void()> play;
+    Ref<detail::Step<T>> step;
+  };
+
   static inline thread_local Tape* innermost_ = nullptr;
 
   Tape* outer_;
   detail::RecordingId id_{detail::next_tape_id(), 0};
-  std::vector<std::function<void()>> steps_;
+  std::vector<Recorded> steps_;
 };
 
 }  // namespace taut
