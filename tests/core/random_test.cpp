@@ -271,6 +271,7 @@ TEST(Rng, SplitsDiffer) {
   EXPECT_NE(first, second);
   Rng again(13);
   EXPECT_EQ(again.split(), first);
+  EXPECT_NE(Rng(13).fork(0), first);  // though both are made of block 0
 }
 
 TEST(Rng, IntegersAreUniform) {
