@@ -6,6 +6,7 @@
 #include <taut/concepts.hpp>
 #include <taut/optim/update.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -47,8 +48,8 @@ template <class E> class Strided : public taut::TensorBase {
   static Strided zeros(const Shape& shape) { return full(shape, E(0)); }
   static Strided ones(const Shape& shape) { return full(shape, E(1)); }
   static Strided from_host(std::span<const E> values, const Shape& shape) {
-    if (static_cast<std::int64_t>(values.size()) != shape.size())
-      throw taut::ShapeError("from_host: the number of values is not that of " + to_string(shape));
+    const auto count = static_cast<std::int64_t>(values.size());
+    taut::require(count == shape.size(), "from_host: the number of values is not that of the shape", shape);
     return generate(shape, [=](std::uint64_t i) { return values[i]; });
   }
   static Strided uniform(const Shape& shape, E low, E high, taut::Rng& rng) {
