@@ -17,7 +17,7 @@ int main() {
 
   // A model over `Grad` can be trained: y = x wᵀ + b with a random start.
   auto line = nn::Linear<Grad<CpuArray>>::make(1, 1, rng);
-  optim::Sgd sgd{line, {.lr = 0.1f}};
+  optim::Sgd sgd{line, {.lr = 0.05}};
 
   for (int step = 1; step <= 100; ++step) {
     Tape<CpuArray> tape;  // records what is computed in its scope

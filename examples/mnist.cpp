@@ -68,11 +68,10 @@ Options parse(CommandLine& line) {
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options, Network& network) {
-  const auto lr = static_cast<float>(options.lr);
   std::unique_ptr<optim::Optimizer> optimizer;
   if (options.optimizer == "sgd")
     optimizer = std::make_unique<optim::Sgd>(
-        network, optim::SgdRule{.lr = lr, .momentum = 0.9f, .weight_decay = 1e-4f});
+        network, optim::SgdRule{.lr = options.lr, .momentum = 0.9, .weight_decay = 1e-4});
   else if (options.optimizer == "adam")
     optimizer = std::make_unique<optim::Adam>(network, optim::AdamRule<false>{.lr = options.lr});
   else

@@ -9,7 +9,7 @@ namespace taut::optim {
 struct SgdRule {
   static constexpr std::string_view name = "sgd";
   static constexpr int states = 1;
-  float lr = 1e-3f, momentum = 0, weight_decay = 0;
+  double lr = 1e-3, momentum = 0, weight_decay = 0;
   bool nesterov = false;
 
   template <class S> void operator()(S& p, S g, S& m) const {
