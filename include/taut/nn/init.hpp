@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "../core/random.hpp"
 #include "../interpret/grad.hpp"
 
 namespace taut::nn {
