@@ -16,4 +16,4 @@ if ! cmake --preset release >"$log" 2>&1; then
   exit 1
 fi
 sed -n '/Taut/,/Configuring done/{/Configuring/!s/^-- //p}' "$log"
-cmake --build --preset release --parallel "$(nproc)" "$@"
+cmake --build --preset release --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" "$@"

@@ -9,4 +9,4 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 sh "$root/cmake/setup.sh"
 sh "$root/cmake/build.sh"
 cd "$root"
-exec ctest --preset release -j "$(nproc)" "$@"
+exec ctest --preset release --parallel "${CTEST_PARALLEL_LEVEL:-$(nproc)}" "$@"
