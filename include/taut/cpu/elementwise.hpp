@@ -63,10 +63,14 @@ template <class E> struct ElementwiseOperand {
 /// alike are merged into one.
 struct BroadcastPlan {
   int rank = 1;
-  std::int64_t extents[max_rank] = {1};               // innermost first
-  std::int64_t strides[max_rank][max_operands] = {};  // in elements; 0 along a repeated axis
+  std::int64_t extents[max_rank];                // innermost first
+  std::int64_t strides[max_rank][max_operands];  // in elements; 0 along a repeated axis
+
+  BroadcastPlan() = default;
 
   BroadcastPlan(const Shape& out, const Shape* const* in, int operands) {
+    extents[0] = 1;
+    std::fill_n(strides[0], operands, 0);
     bool first = true;
     std::int64_t dense[max_operands];
     std::fill_n(dense, operands, 1);
@@ -120,39 +124,60 @@ void map_rows(const ErasedOperator<E>& op, const BroadcastPlan& plan, int operan
   }
 }
 
-/// Runs an elementwise operator over its broadcast operands, on several threads where that pays. The result
-/// takes over the buffer of an operand that was passed as an rvalue, has the result's shape and shares its
-/// buffer with nobody.
+/// Runs an elementwise operator over operands of the output's shape.
 template <class E>
-BasicCpuArray<E> elementwise(const ErasedOperator<E>& op, std::span<const ElementwiseOperand<E>> operands) {
-  const int count = static_cast<int>(operands.size());
-  Shape shape;
-  const Shape* shapes[max_operands] = {};
-  const E* in[max_operands];
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    shapes[k] = operands[k].shape;
-    in[k] = operands[k].data;
-    shape = k == 0 ? *shapes[k] : broadcast_shapes(op.name, shape, *shapes[k]);
-  }
-  const BroadcastPlan plan(shape, shapes, count);
-  BasicCpuArray<E>* reusable = nullptr;
-  for (const auto& operand : operands)
-    if (operand.owner && *operand.shape == shape && operand.owner->unique()) reusable = operand.owner;
-  // From here on the operands' shapes are not read: the next line may empty one of them.
-  auto result = reusable ? std::move(*reusable) : BasicCpuArray<E>::uninitialized(shape);
-  E* const out = result.mutable_data();
-  const std::int64_t n = shape.size();
-  if (n == 0) return result;
+void map_dense(const ErasedOperator<E>& op, int operands, std::int64_t n, E* out, const E* const* in) {
+  parallel_for(n, default_grain, [&](std::int64_t begin, std::int64_t end) {
+    const E* from[max_operands];
+    for (int k = 0; k < operands; ++k) from[k] = in[k] + begin;
+    op.map(op.op, end - begin, out + begin, from);
+  });
+}
+
+/// Runs an elementwise operator over operands that broadcast to the output's shape.
+template <class E>
+void map_broadcast(const ErasedOperator<E>& op, const BroadcastPlan& plan, int operands, std::int64_t n,
+                   E* out, const E* const* in) {
   const auto width = plan.extents[0];
   if (plan.rank == 1)
     parallel_for(n, default_grain, [&](std::int64_t begin, std::int64_t end) {
-      map_rows(op, plan, count, 0, 1, begin, end, out, in);
+      map_rows(op, plan, operands, 0, 1, begin, end, out, in);
     });
   else
     parallel_for(n / width, std::max<std::int64_t>(1, default_grain / width),
                  [&](std::int64_t begin, std::int64_t end) {
-                   map_rows(op, plan, count, begin, end, 0, width, out, in);
+                   map_rows(op, plan, operands, begin, end, 0, width, out, in);
                  });
+}
+
+/// The result of an elementwise operator, computed on several threads where that pays. It takes over the
+/// buffer of an operand that was passed as an rvalue, has the result's shape and shares its buffer with
+/// nobody.
+template <class E>
+BasicCpuArray<E> elementwise(const ErasedOperator<E>& op, const ElementwiseOperand<E>* operands, int count) {
+  Shape shape = *operands[0].shape;
+  const Shape* shapes[max_operands] = {};
+  const E* in[max_operands];
+  bool dense = true;
+  for (int k = 0; k < count; ++k) {
+    shapes[k] = operands[k].shape;
+    in[k] = operands[k].data;
+    dense = dense && *shapes[k] == shape;
+  }
+  if (!dense)
+    for (int k = 1; k < count; ++k) shape = broadcast_shapes(op.name, shape, *shapes[k]);
+  BasicCpuArray<E>* reusable = nullptr;
+  for (int k = 0; k < count && !reusable; ++k)
+    if (operands[k].owner && operands[k].owner->unique() && *shapes[k] == shape) reusable = operands[k].owner;
+  // The plan is made before the result, which may empty an operand and its shape.
+  const BroadcastPlan plan = dense ? BroadcastPlan() : BroadcastPlan(shape, shapes, count);
+  auto result = reusable ? std::move(*reusable) : BasicCpuArray<E>::uninitialized(shape);
+  const auto n = shape.size();
+  if (n == 0) return result;
+  if (dense)
+    map_dense(op, count, n, result.mutable_data(), in);
+  else
+    map_broadcast(op, plan, count, n, result.mutable_data(), in);
   return result;
 }
 
@@ -172,7 +197,8 @@ auto eval(const Op& op, X&& x, Xs&&... xs) -> std::remove_cvref_t<X> {
   using E = typename std::remove_cvref_t<X>::Element;
   const cpu::ElementwiseOperand<E> operands[] = {cpu::elementwise_operand<E>(std::forward<X>(x)),
                                                  cpu::elementwise_operand<E>(std::forward<Xs>(xs))...};
-  return cpu::elementwise<E>(cpu::ErasedOperator<E>::template of<Op, 1 + sizeof...(Xs)>(op), operands);
+  return cpu::elementwise<E>(cpu::ErasedOperator<E>::template of<Op, 1 + sizeof...(Xs)>(op), operands,
+                             1 + sizeof...(Xs));
 }
 
 }  // namespace taut

@@ -101,6 +101,7 @@ inline void run_parallel(std::int64_t n, std::int64_t grain, LoopBody loop) {
 template <class F> void parallel_for(std::int64_t n, [[maybe_unused]] std::int64_t grain, const F& body) {
   if (n <= 0) return;
 #ifdef _OPENMP
+  if (n <= grain) return body(std::int64_t{0}, n);
   const auto call = [](void* f, std::int64_t begin, std::int64_t end) {
     (*static_cast<const F*>(f))(begin, end);
   };
