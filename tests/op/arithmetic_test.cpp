@@ -1,0 +1,68 @@
+// The arithmetic operators through the suite, and their edge points.
+
+#include <taut/op/arithmetic.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fixture.hpp"
+#include "suite.hpp"
+
+namespace taut::test {
+namespace {
+
+/// A case of two operands that broadcast.
+Case binary(std::string name, Programs call, double (*f)(double, double), Operand a, Operand b,
+            double ulps = 1) {
+  return {.name = std::move(name),
+          .call = std::move(call),
+          .oracle = elementwise([f](const std::vector<double>& x) { return f(x[0], x[1]); }),
+          .operands = {std::move(a), std::move(b)},
+          .shapes = binary_shapes(),
+          .rejected = binary_rejected(),
+          .ulps = ulps,
+          .reuses = true};
+}
+
+/// A maximum or minimum: an operand of one element may be the other one's everywhere, without a gradient.
+Case extreme(std::string name, Programs call, double (*f)(double, double)) {
+  Case c = binary(std::move(name), std::move(call), f, {.fill = lattice(0), .curved = false},
+                  {.fill = lattice(0.5), .curved = false}, 0);
+  c.shapes.clear();
+  for (const Shapes& shapes : binary_shapes()) {
+    const bool single = shapes[0].size() == 1 || shapes[1].size() == 1;
+    (single ? c.forward_shapes : c.shapes).push_back(shapes);
+  }
+  return c;
+}
+
+std::vector<Case> cases() {
+  const Operand linear{.curved = false};
+  return {
+      binary(
+          "add", programs<2>(TAUT_FUNCTION(operator+)), [](double a, double b) { return a + b; }, linear,
+          linear),
+      binary(
+          "sub", programs<2>(TAUT_FUNCTION(operator-)), [](double a, double b) { return a - b; }, linear,
+          linear),
+      binary("mul", programs<2>(TAUT_FUNCTION(operator*)), [](double a, double b) { return a * b; }, {}, {}),
+      binary("div", programs<2>(TAUT_FUNCTION(operator/)), [](double a, double b) { return a / b; }, {},
+             {.fill = away_from_zero(0.4)}),
+      binary(
+          "pow", programs<2>(TAUT_FUNCTION(pow)), [](double a, double b) { return std::pow(a, b); },
+          {.fill = between(0.4, 3)}, {}, 4),
+      extreme("maximum", programs<2>(TAUT_FUNCTION(maximum)),
+              [](double a, double b) { return std::max(a, b); }),
+      extreme("minimum", programs<2>(TAUT_FUNCTION(minimum)),
+              [](double a, double b) { return std::min(a, b); }),
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Arithmetic, OperatorSuite, testing::ValuesIn(cases()), case_name);
+
+TEST(Arithmetic, GivesWhatPyTorchDoesAtEdgePoints) {
+  EXPECT_TRUE(none(check_fixtures("arithmetic", programs_of(cases()), 4)));
+}
+
+}  // namespace
+}  // namespace taut::test

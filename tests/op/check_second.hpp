@@ -1,0 +1,106 @@
+#pragma once
+// Checks of second derivatives: the first ones, computed by `Grad<Grad<T>>`, are differentiated again.
+
+#include <string>
+#include <vector>
+
+#include "check_gradients.hpp"
+
+namespace taut::test {
+
+/// Derivatives of Σₖ ⟨direction, gradient by operand k⟩.
+struct SecondDerivatives {
+  std::vector<Reference> by_operands;  ///< the Hessian times the direction
+  Reference by_cotangent;              ///< the derivative of the result in the direction
+};
+
+inline SecondDerivatives differentiate_twice(const Case& c, const Point& point, unsigned tracked) {
+  using Once = Grad<Double>;
+  using Twice = Grad<Once>;
+  std::vector<Once> leaves;
+  for (const auto& x : point.operands) leaves.emplace_back(to_array<double>(x));
+  for (std::size_t k = 0; k < leaves.size(); ++k)
+    if (contains(tracked, k)) leaves[k].track();
+  const Once cotangent = Once(to_array<double>(point.cotangent)).track();
+
+  Tape<Double> outer;
+  Once total = Once::zeros({});
+  {
+    std::vector<Twice> inner_leaves(leaves.begin(), leaves.end());
+    for (std::size_t k = 0; k < leaves.size(); ++k)
+      if (contains(tracked, k)) inner_leaves[k].track();
+    Tape<Once> inner;
+    const Twice y = c.call.grad_grad.by_reference(inner_leaves);
+    if (inner.recorded(y)) inner.backward(y, cotangent);
+    for (std::size_t k = 0; k < leaves.size(); ++k)
+      if (inner_leaves[k].has_grad())
+        total = total + sum(inner_leaves[k].grad() * to_array<double>(point.direction[k]));
+  }
+  if (outer.recorded(total)) outer.backward(total);
+
+  const auto gradient = [](const Once& leaf) {
+    return leaf.has_grad() ? to_reference(leaf.grad()) : to_reference(Double::zeros(leaf.shape()));
+  };
+  SecondDerivatives result;
+  for (const auto& leaf : leaves) result.by_operands.push_back(gradient(leaf));
+  result.by_cotangent = gradient(cotangent);
+  return result;
+}
+
+/// What they should be: differences of the first derivatives, which have been found right, and of the oracle.
+inline SecondDerivatives difference_gradients(const Case& c, const Point& point, unsigned tracked) {
+  Complaints ignored;
+  std::vector<Reference> direction = point.direction;
+  for (std::size_t k = 0; k < direction.size(); ++k)
+    if (!contains(tracked, k)) direction[k].values.assign(direction[k].values.size(), 0.0);
+  SecondDerivatives result;
+  for (std::size_t k = 0; k < point.operands.size(); ++k) {
+    result.by_operands.push_back({point.operands[k].shape, {}});
+    result.by_operands.back().values = difference([&](double t) {
+      Point at = point;
+      at.operands = moved_along(point.operands, direction, t);
+      const auto gradients = differentiate<double>("", c.call.grad, at, tracked, Passing::lvalues, ignored);
+      return gradients[k] ? gradients[k]->values : std::vector<double>(point.operands[k].values.size(), 0.0);
+    });
+  }
+  result.by_cotangent = {point.cotangent.shape, difference_along(c, point.operands, direction)};
+  return result;
+}
+
+inline void check_second_derivatives(const Case& c, const Point& point, const std::string& where,
+                                     unsigned tracked, Complaints& complaints) {
+  const bool all = tracked == subset_count(point.operands.size()) - 1;
+  const auto got = differentiate_twice(c, point, tracked), expected = difference_gradients(c, point, tracked);
+  const auto compare_one = [&](const std::string& what, const Reference& x, const Reference& want) {
+    const double tolerance = 10 * difference_tolerance * std::max(1.0, largest_size(want));
+    compare(
+        what, x, want, [=](std::size_t) { return tolerance; }, complaints);
+  };
+  for (std::size_t k = 0; k < got.by_operands.size(); ++k) {
+    const std::string what = where + ", the second derivative by operand " + std::to_string(k);
+    compare_one(what, got.by_operands[k], expected.by_operands[k]);
+    if (!all || got.by_operands[k].values.empty() || point.cotangent.values.empty()) continue;
+    const double largest = largest_size(got.by_operands[k]);
+    const bool curved = c.operands[k].differentiable && c.operands[k].curved;
+    if (curved && !(largest > 1e-4))
+      complaints.push_back(what + " is zero, so that comparing it says nothing");
+    if (!curved && largest != 0) complaints.push_back(what + " should be zero");
+  }
+  compare_one(where + ", the second derivative by the cotangent", got.by_cotangent, expected.by_cotangent);
+}
+
+/// Nothing in second derivatives is new to large tensors, so they are left out.
+inline void check_second_derivatives(const Case& c, const Shapes& shapes, Complaints& complaints) {
+  if (!is_small(shapes)) return;
+  const Point point = make_point(c, shapes);
+  for (const auto& setting : {Setting{true, 2}, Setting{false, 1}}) {
+    const Using scope(setting);
+    for (unsigned tracked = 1; tracked < subset_count(shapes.size()); ++tracked)
+      check_second_derivatives(c, point,
+                               "second derivative of " + c.name + " " + describe(shapes) + ", " +
+                                   describe(setting) + ", tracked" + describe_subset(tracked),
+                               tracked, complaints);
+  }
+}
+
+}  // namespace taut::test

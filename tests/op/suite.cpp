@@ -1,0 +1,61 @@
+#include "suite.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "check_second.hpp"
+#include "check_values.hpp"
+
+namespace taut::test {
+
+Complaints check_values(const Case& c) {
+  Complaints complaints;
+  for (const auto& shapes : c.all_shapes()) {
+    check_values<float>(c, c.call.single, shapes, complaints);
+    check_values<double>(c, c.call.plain, shapes, complaints);
+    check_shape(c, shapes, complaints);
+  }
+  for (const auto& shapes : c.rejected) check_rejected(c, shapes, complaints);
+  return complaints;
+}
+
+Complaints check_gradients(const Case& c) {
+  Complaints complaints;
+  if (!c.has_gradient) return complaints;
+  for (const auto& shapes : c.shapes) check_gradients(c, shapes, complaints);
+  return complaints;
+}
+
+Complaints check_second_derivatives(const Case& c) {
+  Complaints complaints;
+  if (!c.has_gradient) return complaints;
+  for (const auto& shapes : c.shapes) check_second_derivatives(c, shapes, complaints);
+  return complaints;
+}
+
+namespace {
+
+/// How many complaints a failing test shows; all of them if the environment has TAUT_ALL_COMPLAINTS.
+std::size_t most_shown() { return std::getenv("TAUT_ALL_COMPLAINTS") ? std::size_t(-1) : 12; }
+
+}  // namespace
+
+testing::AssertionResult none(const Complaints& complaints) {
+  if (complaints.empty()) return testing::AssertionSuccess();
+  auto failure = testing::AssertionFailure() << complaints.size() << " complaints:";
+  for (std::size_t i = 0; i < std::min<std::size_t>(complaints.size(), most_shown()); ++i)
+    failure << "\n  " << complaints[i];
+  return failure;
+}
+
+TEST_P(OperatorSuite, ComputesWhatTheOracleDoes) { EXPECT_TRUE(none(check_values(GetParam()))); }
+
+TEST_P(OperatorSuite, HasTheGradientsOfFiniteDifferences) { EXPECT_TRUE(none(check_gradients(GetParam()))); }
+
+TEST_P(OperatorSuite, HasTheSecondDerivativesOfFiniteDifferences) {
+  EXPECT_TRUE(none(check_second_derivatives(GetParam())));
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OperatorSuite);
+
+}  // namespace taut::test
