@@ -16,11 +16,14 @@ concept Scalar = !requires {
 /// `if`, so that one functor serves all of them.
 template <Scalar S> constexpr S select(bool condition, S a, S b) { return condition ? a : b; }
 
+// NaN is told by `a == a`: the `!=` of xsimd's packs for AVX and AVX-512 is false, not true, where either is
+// NaN.
+
 /// The larger of two values; NaN if either is NaN, as `torch.maximum`.
-template <Scalar S> constexpr S maximum(S a, S b) { return select(a > b, a, select(a != a, a, b)); }
+template <Scalar S> constexpr S maximum(S a, S b) { return select(a > b, a, select(a == a, b, a)); }
 
 /// The smaller of two values; NaN if either is NaN, as `torch.minimum`.
-template <Scalar S> constexpr S minimum(S a, S b) { return select(a < b, a, select(a != a, a, b)); }
+template <Scalar S> constexpr S minimum(S a, S b) { return select(a < b, a, select(a == a, b, a)); }
 
 /// Whether a value is exactly zero, as a condition for `select`.
 template <Scalar S> constexpr auto is_zero(S a) { return a == S(0); }

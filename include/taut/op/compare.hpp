@@ -16,10 +16,10 @@ struct Eq : Elementwise {
   template <class S> constexpr S operator()(S a, S b) const { return select(a == b, S(1), S(0)); }
 };
 
-/// 1 where a ≠ b, else 0
+/// 1 where a ≠ b, else 0; 1 where either is NaN. By `==`, for `!=` of xsimd's packs is false for NaN.
 struct Ne : Elementwise {
   static constexpr std::string_view name = "ne";
-  template <class S> constexpr S operator()(S a, S b) const { return select(a != b, S(1), S(0)); }
+  template <class S> constexpr S operator()(S a, S b) const { return select(a == b, S(0), S(1)); }
 };
 
 /// 1 where a < b, else 0
@@ -34,11 +34,11 @@ struct Le : Elementwise {
   template <class S> constexpr S operator()(S a, S b) const { return select(a <= b, S(1), S(0)); }
 };
 
-/// a where the condition is not 0, else b
+/// a where the condition is not 0 (NaN is not), else b
 struct Where : Elementwise {
   static constexpr std::string_view name = "where";
   template <class S> constexpr S operator()(S condition, S a, S b) const {
-    return select(condition != S(0), a, b);
+    return select(condition == S(0), b, a);
   }
 };
 
