@@ -4,7 +4,9 @@
 // derivatives.
 
 #include <array>
+#include <span>
 
+#include "../core/random.hpp"
 #include "../op/movement.hpp"
 #include "../op/partial.hpp"
 #include "tape.hpp"
@@ -30,14 +32,14 @@ template <class T> class Grad {
   static Grad full(const Shape& shape, Element value) { return T::full(shape, value); }
   static Grad zeros(const Shape& shape) { return T::zeros(shape); }
   static Grad ones(const Shape& shape) { return T::ones(shape); }
-  template <class... Args> static Grad from_host(Args&&... args) {
-    return T::from_host(std::forward<Args>(args)...);
+  static Grad from_host(std::span<const Element> values, const Shape& shape) {
+    return T::from_host(values, shape);
   }
-  template <class... Args> static Grad uniform(Args&&... args) {
-    return T::uniform(std::forward<Args>(args)...);
+  static Grad uniform(const Shape& shape, Element low, Element high, Rng& rng) {
+    return T::uniform(shape, low, high, rng);
   }
-  template <class... Args> static Grad normal(Args&&... args) {
-    return T::normal(std::forward<Args>(args)...);
+  static Grad normal(const Shape& shape, Element mean, Element deviation, Rng& rng) {
+    return T::normal(shape, mean, deviation, rng);
   }
 
   Shape shape() const { return value_.shape(); }

@@ -1,8 +1,10 @@
 #pragma once
 // What interpretations that hold one inner value and change only how operators run have in common.
 
+#include <span>
 #include <utility>
 
+#include "../core/random.hpp"
 #include "../op/operator.hpp"
 
 namespace taut {
@@ -21,14 +23,14 @@ template <class Self, class T> class Wrapper {
   static Self full(const Shape& shape, Element value) { return Self(T::full(shape, value)); }
   static Self zeros(const Shape& shape) { return Self(T::zeros(shape)); }
   static Self ones(const Shape& shape) { return Self(T::ones(shape)); }
-  template <class... Args> static Self from_host(Args&&... args) {
-    return Self(T::from_host(std::forward<Args>(args)...));
+  static Self from_host(std::span<const Element> values, const Shape& shape) {
+    return Self(T::from_host(values, shape));
   }
-  template <class... Args> static Self uniform(Args&&... args) {
-    return Self(T::uniform(std::forward<Args>(args)...));
+  static Self uniform(const Shape& shape, Element low, Element high, Rng& rng) {
+    return Self(T::uniform(shape, low, high, rng));
   }
-  template <class... Args> static Self normal(Args&&... args) {
-    return Self(T::normal(std::forward<Args>(args)...));
+  static Self normal(const Shape& shape, Element mean, Element deviation, Rng& rng) {
+    return Self(T::normal(shape, mean, deviation, rng));
   }
 
   Shape shape() const { return value_.shape(); }
