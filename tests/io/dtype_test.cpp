@@ -73,7 +73,8 @@ TEST(DTypes, BytesAreLittleEndianOnAnyHost) {
   EXPECT_EQ(swapped.size(), 8u);
   EXPECT_EQ(values, (std::vector<std::uint32_t>{0x04030201, 0xD0C0B0A0}));
   const std::byte bytes[] = {std::byte{9}, std::byte{1}, std::byte{2}, std::byte{0}, std::byte{0x80}};
-  EXPECT_EQ(taut::io::detail::load_little_endian<std::uint32_t>(bytes + 1), 0x80000201u);
+  EXPECT_EQ(taut::io::detail::load_unsigned(bytes + 1, 4), 0x80000201u);
+  EXPECT_EQ(taut::io::detail::load_signed(bytes + 1, 4), static_cast<std::int32_t>(0x80000201u));
 }
 
 }  // namespace

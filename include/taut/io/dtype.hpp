@@ -62,36 +62,38 @@ constexpr float bf16_to_float(std::uint16_t bits) {
 
 namespace detail {
 
-/// The unsigned integer type of `size` bytes.
-template <std::size_t size>
-using UintOf =
-    std::conditional_t<size == 1, std::uint8_t,
-                       std::conditional_t<size == 2, std::uint16_t,
-                                          std::conditional_t<size == 4, std::uint32_t, std::uint64_t>>>;
-
-/// Reads a number of little-endian bytes, on any host and at any alignment.
-template <class T> T load_little_endian(const std::byte* bytes) {
-  using Bits = UintOf<sizeof(T)>;
-  Bits bits = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    bits = static_cast<Bits>(bits | static_cast<Bits>(std::to_integer<Bits>(bytes[i]) << (8 * i)));
-  }
-  return std::bit_cast<T>(bits);
+/// Reads an unsigned number of `size` little-endian bytes, on any host and at any alignment.
+inline std::uint64_t load_unsigned(const std::byte* bytes, std::int64_t size) {
+  std::uint64_t bits = 0;
+  for (std::int64_t i = 0; i < size; ++i) bits |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+  return bits;
 }
 
-template <class Stored, class T>
-void convert_each(std::span<const std::byte> bytes, std::span<T> out, auto to_number) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<T>(to_number(load_little_endian<Stored>(bytes.data() + i * sizeof(Stored))));
+/// The same for a signed number in two's complement.
+inline std::int64_t load_signed(const std::byte* bytes, std::int64_t size) {
+  const auto unused_bits = 64 - 8 * size;
+  return static_cast<std::int64_t>(load_unsigned(bytes, size) << unused_bits) >> unused_bits;
+}
+
+/// Converts what `load` reads at every `size` bytes.
+template <class T>
+void convert_each(std::span<const std::byte> bytes, std::span<T> out, std::int64_t size, auto load) {
+  const std::byte* position = bytes.data();
+  for (T& value : out) {
+    value = static_cast<T>(load(position));
+    position += size;
   }
 }
 
-template <class Stored, class T> void convert_each(std::span<const std::byte> bytes, std::span<T> out) {
-  constexpr bool same = std::same_as<Stored, T> && std::endian::native == std::endian::little;
-  if constexpr (same) {
+/// The same for numbers of the host's own kind, `Bits` wide, which are copied if nothing is to be changed.
+template <class Stored, class Bits, class T>
+void convert_floats(std::span<const std::byte> bytes, std::span<T> out) {
+  if constexpr (std::same_as<Stored, T> && std::endian::native == std::endian::little) {
     if (!out.empty()) std::memcpy(out.data(), bytes.data(), out.size_bytes());
   } else {
-    convert_each<Stored>(bytes, out, [](Stored value) { return value; });
+    convert_each(bytes, out, sizeof(Stored), [](const std::byte* from) {
+      return std::bit_cast<Stored>(static_cast<Bits>(load_unsigned(from, sizeof(Bits))));
+    });
   }
 }
 
@@ -103,33 +105,29 @@ template <class Stored, class T> void convert_each(std::span<const std::byte> by
 template <std::floating_point T>
 void convert(DType dtype, std::span<const std::byte> bytes, std::span<T> out) {
   using namespace detail;
+  const std::int64_t size = info(dtype).size;
+  const auto half = [](const std::byte* from) { return static_cast<std::uint16_t>(load_unsigned(from, 2)); };
   switch (dtype) {
     case DType::f64:
-      return convert_each<double>(bytes, out);
+      return convert_floats<double, std::uint64_t>(bytes, out);
     case DType::f32:
-      return convert_each<float>(bytes, out);
+      return convert_floats<float, std::uint32_t>(bytes, out);
     case DType::f16:
-      return convert_each<std::uint16_t>(bytes, out, f16_to_float);
+      return convert_each(bytes, out, 2, [=](const std::byte* from) { return f16_to_float(half(from)); });
     case DType::bf16:
-      return convert_each<std::uint16_t>(bytes, out, bf16_to_float);
+      return convert_each(bytes, out, 2, [=](const std::byte* from) { return bf16_to_float(half(from)); });
     case DType::i64:
-      return convert_each<std::int64_t>(bytes, out);
     case DType::i32:
-      return convert_each<std::int32_t>(bytes, out);
     case DType::i16:
-      return convert_each<std::int16_t>(bytes, out);
     case DType::i8:
-      return convert_each<std::int8_t>(bytes, out);
+      return convert_each(bytes, out, size, [=](const std::byte* from) { return load_signed(from, size); });
     case DType::u64:
-      return convert_each<std::uint64_t>(bytes, out);
     case DType::u32:
-      return convert_each<std::uint32_t>(bytes, out);
     case DType::u16:
-      return convert_each<std::uint16_t>(bytes, out);
     case DType::u8:
-      return convert_each<std::uint8_t>(bytes, out);
+      return convert_each(bytes, out, size, [=](const std::byte* from) { return load_unsigned(from, size); });
     case DType::boolean:
-      return convert_each<std::uint8_t>(bytes, out, [](int value) { return value != 0; });
+      return convert_each(bytes, out, 1, [](const std::byte* from) { return *from != std::byte{0}; });
   }
 }
 

@@ -120,7 +120,7 @@ class SafetensorsFile {
   /// The size of the header that these 8 bytes announce, if the file can hold it.
   static std::int64_t check_header_size(const std::byte* bytes, std::int64_t file_size,
                                         const std::string& path) {
-    const auto size = detail::load_little_endian<std::uint64_t>(bytes);
+    const auto size = detail::load_unsigned(bytes, 8);
     const auto fail = [&](const std::string& message) {
       throw DataError(path, 0, "safetensors: a header of " + std::to_string(size) + " bytes " + message);
     };

@@ -15,6 +15,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -273,6 +274,12 @@ inline std::string write_header(const std::vector<HeaderEntry>& entries, const M
   const auto string = [&](std::string_view text) {
     check(json.String(text.data(), static_cast<SizeType>(text.size())), text);
   };
+  const auto numbers = [&](std::string_view name, std::span<const std::int64_t> values) {
+    key(name);
+    json.StartArray();
+    for (const auto value : values) json.Int64(value);
+    json.EndArray();
+  };
   json.StartObject();
   if (!metadata.empty()) {
     key(metadata_key);
@@ -288,15 +295,10 @@ inline std::string write_header(const std::vector<HeaderEntry>& entries, const M
     json.StartObject();
     key("dtype");
     string(info(entry.dtype).name);
-    key("shape");
-    json.StartArray();
-    for (const auto extent : entry.shape) json.Int64(extent);
-    json.EndArray();
-    key("data_offsets");
-    json.StartArray();
-    json.Uint64(entry.begin);
-    json.Uint64(entry.end);
-    json.EndArray();
+    numbers("shape", {entry.shape.begin(), entry.shape.end()});
+    const std::int64_t offsets[] = {static_cast<std::int64_t>(entry.begin),
+                                    static_cast<std::int64_t>(entry.end)};
+    numbers("data_offsets", offsets);
     json.EndObject();
   }
   json.EndObject();
