@@ -103,9 +103,9 @@ template <class S> struct Dual {
   /// d aᵇ = b aᵇ⁻¹ da + aᵇ ln a db, with PyTorch's conventions: the first term is 0 for b = 0, the second is
   /// 0 for a = 0 and b >= 0.
   friend constexpr Dual pow(Dual a, Dual b) {
-    using std::log, std::pow;
-    const S zero(0), y = pow(a.v, b.v);
-    const S by_base = select(is_zero(b.v), zero, b.v * pow(a.v, b.v - S(1)));
+    using std::log;
+    const S zero(0), y = power(a.v, b.v);
+    const S by_base = select(is_zero(b.v), zero, b.v * power(a.v, b.v - S(1)));
     const S by_exponent = select(is_zero(a.v) && b.v >= zero, zero, y * log(a.v));
     return {y, tangent_product(a.d, by_base) + tangent_product(b.d, by_exponent)};
   }

@@ -3,6 +3,7 @@
 // Each works alike on `float`, `double`, a SIMD pack, a dual number and a `Dependence`.
 
 #include <cmath>
+#include <cstddef>
 
 namespace taut {
 
@@ -24,6 +25,21 @@ template <Scalar S> constexpr S maximum(S a, S b) { return select(a > b, a, sele
 
 /// The smaller of two values; NaN if either is NaN, as `torch.minimum`.
 template <Scalar S> constexpr S minimum(S a, S b) { return select(a < b, a, select(a == a, b, a)); }
+
+/// aᵇ as IEEE 754 defines it: 0⁰, NaN⁰ and 1 to any power are 1. The `pow` of xsimd's packs is exp(b ln a),
+/// which is wrong there, so packs are computed element by element.
+template <Scalar S> constexpr S power(S a, S b) {
+  using std::pow;
+  if constexpr (requires { a.store_unaligned(static_cast<typename S::value_type*>(nullptr)); }) {
+    typename S::value_type x[S::size], y[S::size];
+    a.store_unaligned(x);
+    b.store_unaligned(y);
+    for (std::size_t i = 0; i < S::size; ++i) x[i] = pow(x[i], y[i]);
+    return S::load_unaligned(x);
+  } else {
+    return pow(a, b);
+  }
+}
 
 /// Whether a value is exactly zero, as a condition for `select`.
 template <Scalar S> constexpr auto is_zero(S a) { return a == S(0); }

@@ -36,10 +36,7 @@ struct Div : Elementwise {
 /// aᵇ, with 0⁰ = 1
 struct Pow : Elementwise {
   static constexpr std::string_view name = "pow";
-  template <class S> constexpr S operator()(S a, S b) const {
-    using std::pow;
-    return pow(a, b);
-  }
+  template <class S> constexpr S operator()(S a, S b) const { return power(a, b); }
 };
 
 /// max(a, b); NaN if either is. The gradient at a tie is shared equally, as in PyTorch.
