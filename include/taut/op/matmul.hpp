@@ -11,7 +11,10 @@ namespace detail {
 
 /// [..., n] as the matrix [rows, n].
 template <AnyTensor T> T as_rows(const T& x) {
-  return x.shape().rank() == 2 ? x : reshape(x, {-1, x.shape()[-1]});
+  if (x.shape().rank() == 2) return x;
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < x.shape().rank(); ++i) rows *= x.shape()[i];
+  return reshape(x, {rows, x.shape()[-1]});
 }
 
 }  // namespace detail
@@ -28,6 +31,7 @@ struct Matmul {
     require(a.rank() >= 2 && b.rank() >= 2, "matmul: both operands need two dimensions or more", a, b);
     require(a[transpose_a ? -2 : -1] == b[transpose_b ? -1 : -2], "matmul: the inner dimensions differ", a,
             b);
+    require(batches_fit(a, b), "matmul: the batch dimensions do not broadcast", a, b);
     Shape batch = broadcast_shapes(name, batch_of(a), batch_of(b));
     batch.push_back(a[transpose_a ? -1 : -2]);
     batch.push_back(b[transpose_b ? -2 : -1]);
@@ -37,6 +41,11 @@ struct Matmul {
     return 2 * shape(a, b).size() * a[transpose_a ? -2 : -1];
   }
 
+  static constexpr bool batches_fit(const Shape& a, const Shape& b) {
+    for (int axis = -3; axis >= -a.rank() && axis >= -b.rank(); --axis)
+      if (a[axis] != b[axis] && a[axis] != 1 && b[axis] != 1) return false;
+    return true;
+  }
   static constexpr Shape batch_of(const Shape& matrices) {
     Shape batch;
     for (int i = 0; i + 2 < matrices.rank(); ++i) batch.push_back(matrices[i]);
