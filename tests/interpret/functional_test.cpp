@@ -56,6 +56,28 @@ TEST(Functional, HessianVectorProduct) {
   EXPECT_EQ(hv.to_host(), (std::vector<double>{6 * 3 + 5, 3 + 12 * 5}));
 }
 
+TEST(Functional, TheGradientOfTheIdentityIsOne) {
+  EXPECT_EQ(grad([](const auto& x) { return x; })(D::full({1}, 3)).item(), 1);
+  const auto [dx, dy] = grad([](const auto& x, const auto&) { return x; })(D::ones({1}), D::ones({1}));
+  EXPECT_EQ(dx.item(), 1);
+  EXPECT_EQ(dy.item(), 0);
+}
+
+TEST(Functional, LeavesOtherLeavesAlone) {
+  const auto w = Grad<D>(D::full({1}, 5)).track();
+  {
+    Tape<D> tape;
+    tape.backward(w * 2.0);
+  }
+  EXPECT_DOUBLE_EQ(grad([&](const auto& x) { return sum(w * x * x); })(D::full({1}, 3)).item(), 30);
+  EXPECT_DOUBLE_EQ(w.grad().item(), 2) << "a gradient that waits for the optimizer is not touched";
+  const auto outer = grad([&](const auto& x) {
+    grad([&](const auto& z) { return sum(z * x.value()); })(D::full({1}, 2));
+    return 0.0 * sum(x);
+  });
+  EXPECT_DOUBLE_EQ(outer(D::full({1}, 3)).item(), 0);
+}
+
 TEST(Functional, RejectsANonScalarResult) {
   EXPECT_THROW(grad([](const auto& x) { return x * x; })(D::ones({2})), ShapeError);
 }

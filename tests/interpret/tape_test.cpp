@@ -243,13 +243,46 @@ TEST(Tape, NestsForSecondDerivatives) {
   EXPECT_DOUBLE_EQ(y.grad().item(), 12);
 }
 
-TEST(Tape, SurvivesAnExceptionInARule) {
+TEST(Tape, WhatAnOuterTapeRecordedIsAConstantToAnInnerOne) {
+  const auto x = leaf({3}), y = leaf({2});
+  Tape<CpuArray> outer;
+  const auto z = x * x;
+  {
+    Tape<CpuArray> inner;
+    inner.backward(z * y);
+    EXPECT_FLOAT_EQ(y.grad().item(), 9);
+    EXPECT_FALSE(x.has_grad());
+  }
+  outer.backward(z);
+  EXPECT_FLOAT_EQ(x.grad().item(), 6);
+}
+
+TEST(Tape, SurvivesAnExceptionInTheForwardPass) {
   const auto x = leaf({3});
   const auto labels = CpuArray::Index::from_host(std::array<std::int64_t, 1>{7}, {1});
   Tape<CpuArray> tape;
   EXPECT_THROW(cross_entropy(reshape(x, {1, 1}), labels), Error);
   tape.backward(sum(x * x));
   EXPECT_FLOAT_EQ(x.grad().item(), 6);
+}
+
+struct Fragile {
+  static constexpr std::string_view name = "fragile";
+  constexpr Shape shape(const Shape& x) const { return x; }
+  template <AnyTensor T> auto pullback(Needs<1>, const T&, const T&) const {
+    return [](const T&) -> T { throw Error("fragile: broken rule"); };
+  }
+};
+
+CpuArray eval(const Fragile&, const CpuArray& x) { return x; }
+
+TEST(Tape, SurvivesAnExceptionInARule) {
+  const auto x = leaf({3});
+  Tape<CpuArray> tape;
+  EXPECT_THROW(tape.backward(x * 5.0f + eval(Fragile{}, x) * x), Error);
+  EXPECT_EQ(tape.size(), 0u);
+  tape.backward(x * x);
+  EXPECT_FLOAT_EQ(x.grad().item(), 6) << "what had arrived before the failure is replaced";
 }
 
 }  // namespace

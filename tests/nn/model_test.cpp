@@ -87,6 +87,10 @@ TEST(Model, RebindsToOtherInterpretations) {
   EXPECT_TRUE(again.scale.is_leaf());
   EXPECT_FALSE(again.block.running.value.is_leaf()) << "a buffer is not trained";
 
+  const auto twin = rebind<G>(model);
+  EXPECT_TRUE(twin.scale.is_leaf());
+  EXPECT_FALSE(twin.scale.slot() == model.scale.slot()) << "a leaf of its own";
+
   const auto doubles = rebind<BasicCpuArray<double>>(model);
   EXPECT_EQ(doubles.layers[0].weight.to_host()[0], static_cast<double>(model.layers[0].weight.to_host()[0]));
 }

@@ -18,6 +18,9 @@ inline constexpr double difference_step = 4e-4;
 /// How far a derivative may be from finite differences, relative to the largest, or to 1.
 inline constexpr double difference_tolerance = 2e-8;
 
+/// Derivatives none of which are larger are taken for zero.
+inline constexpr double smallest_compared = 1e-7;
+
 /// Tensors of up to so many elements are differenced by each element, larger ones in one direction.
 inline constexpr std::size_t most_elements_differenced = 120;
 
@@ -159,7 +162,8 @@ inline void compare_with_differences(const Case& c, const std::string& what, con
     elements += x.values.size();
     along_direction += dot(gradients[k]->values, point.direction[k].values);
     for (const double value : gradients[k]->values) scale += std::abs(value);
-    if (!x.values.empty() && !point.cotangent.values.empty() && !(largest_size(*gradients[k]) > 1e-4))
+    if (!x.values.empty() && !point.cotangent.values.empty() &&
+        !(largest_size(*gradients[k]) > smallest_compared))
       complaints.push_back(by + " is zero, so that comparing it says nothing");
     if (x.values.size() > most_elements_differenced) continue;
     Reference expected{x.shape, {}};

@@ -82,7 +82,7 @@ inline void check_second_derivatives(const Case& c, const Point& point, const st
     if (!all || got.by_operands[k].values.empty() || point.cotangent.values.empty()) continue;
     const double largest = largest_size(got.by_operands[k]);
     const bool curved = c.operands[k].differentiable && c.operands[k].curved;
-    if (curved && !(largest > 1e-4))
+    if (curved && !(largest > smallest_compared))
       complaints.push_back(what + " is zero, so that comparing it says nothing");
     if (!curved && largest != 0) complaints.push_back(what + " should be zero");
   }

@@ -64,7 +64,7 @@ std::vector<Case> cases() {
 INSTANTIATE_TEST_SUITE_P(Compare, OperatorSuite, testing::ValuesIn(cases()), case_name);
 
 TEST(Compare, GivesWhatPyTorchDoesAtEdgePoints) {
-  EXPECT_TRUE(none(check_fixtures("compare", programs_of(cases()), 0)));
+  EXPECT_TRUE(none(check_fixtures("compare", programs_of(cases()), {.ulps = 0})));
 }
 
 }  // namespace

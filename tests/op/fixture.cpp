@@ -58,34 +58,36 @@ std::vector<double> elements_at(const Fixture& fixture, std::size_t size, std::s
   return x;
 }
 
-/// Replaces PyTorch's value by Taut's in those places where the two differ on purpose.
-void apply_differences(const Fixture& fixture, int operand, Reference& expected,
-                       const std::vector<Difference>& differences) {
+/// Whether a value is what PyTorch or, where the two differ, Taut should give.
+bool is_right(const Fixture& fixture, int operand, double got, double expected, double allowed,
+              const std::vector<double>& x, const std::vector<Difference>& differences) {
   for (const auto& difference : differences) {
-    if (difference.name != fixture.name) continue;
-    for (std::size_t i = 0; i < expected.values.size(); ++i)
-      if (difference.covers(operand, elements_at(fixture, expected.values.size(), i)))
-        expected.values[i] = difference.expected;
+    if (difference.name != fixture.name || !difference.covers(operand, x)) continue;
+    if (agree(got, difference.instead, 0)) return true;
+    if (difference.on_purpose) return false;
   }
+  return agree(got, expected, allowed);
 }
 
 /// Complains of each element that is off, with the operands there.
 template <class E>
-void compare_points(const std::string& what, const Fixture& fixture, const Reference& got,
-                    const Reference& expected, double ulps, Complaints& complaints) {
+void compare_points(const std::string& what, const Fixture& fixture, int operand, const Reference& got,
+                    const Reference& expected, const Tolerance& tolerance,
+                    const std::vector<Difference>& differences, Complaints& complaints) {
   if (got.shape != expected.shape) {
     complaints.push_back(what + ": the shape is " + to_string(got.shape) + " instead of " +
                          to_string(expected.shape));
     return;
   }
+  const double ulps = (operand < 0 ? 1 : 2) * tolerance.ulps;
   for (std::size_t i = 0; i < got.values.size(); ++i) {
-    const double size = std::abs(expected.values[i]);
-    const double tolerance = ulps * std::max(size * static_cast<double>(std::numeric_limits<E>::epsilon()),
-                                             static_cast<double>(std::numeric_limits<E>::denorm_min()));
-    if (agree(got.values[i], expected.values[i], tolerance)) continue;
+    const double size = std::max(std::abs(expected.values[i]), tolerance.floor);
+    const double allowed = ulps * std::max(size * static_cast<double>(std::numeric_limits<E>::epsilon()),
+                                           static_cast<double>(std::numeric_limits<E>::denorm_min()));
+    const auto x = elements_at(fixture, got.values.size(), i);
+    if (is_right(fixture, operand, got.values[i], expected.values[i], allowed, x, differences)) continue;
     std::string at;
-    for (const double x : elements_at(fixture, got.values.size(), i))
-      at += (at.empty() ? "" : ", ") + number(x);
+    for (const double value : x) at += (at.empty() ? "" : ", ") + number(value);
     complaints.push_back(what + " at (" + at + "), element " + std::to_string(i) + ", is " +
                          number(got.values[i]) + " instead of " + number(expected.values[i]));
   }
@@ -93,29 +95,29 @@ void compare_points(const std::string& what, const Fixture& fixture, const Refer
 
 template <class E>
 void check_fixture(const Fixture& fixture, const Program<BasicCpuArray<E>>& call,
-                   const Program<Grad<BasicCpuArray<E>>>& grad_call, double ulps,
+                   const Program<Grad<BasicCpuArray<E>>>& grad_call, const Tolerance& tolerance,
                    const std::vector<Difference>& differences, Complaints& complaints) {
   using T = BasicCpuArray<E>;
-  const std::string what = fixture.name + " of " + element_name<E>();
-  Reference out = fixture.out;
-  apply_differences(fixture, -1, out, differences);
-  compare_points<E>(what, fixture, to_reference(call.by_reference(to_arrays<E>(fixture.operands))), out, ulps,
-                    complaints);
+  const std::string name = fixture.name + " of " + element_name<E>();
+  const auto check = [&](const std::string& what, int operand, const T& got, const Reference& expected) {
+    compare_points<E>(name + what, fixture, operand, to_reference(got), expected, tolerance, differences,
+                      complaints);
+  };
+  check("", -1, call.by_reference(to_arrays<E>(fixture.operands)), fixture.out);
   if (!fixture.has_gradient) return;
   std::vector<Grad<T>> leaves;
   for (const auto& x : fixture.operands) leaves.push_back(Grad<T>(to_array<E>(x)).track());
   Tape<T> tape;
   const Grad<T> y = grad_call.by_reference(leaves);
-  compare_points<E>(what + " for Grad", fixture, to_reference(y.value()), out, ulps, complaints);
+  check(" for Grad", -1, y.value(), fixture.out);
   tape.backward(y, to_array<E>(fixture.cotangent));
   for (std::size_t k = 0; k < leaves.size(); ++k) {
-    Reference expected = fixture.gradients.at(k);
-    const std::string by = what + ", the gradient by operand " + std::to_string(k);
+    const Reference& expected = fixture.gradients.at(k);
+    const std::string by = ", the gradient by operand " + std::to_string(k);
     if (leaves[k].has_grad() != (expected.shape != no_gradient))
-      complaints.push_back(by + (leaves[k].has_grad() ? " should not be there" : " is missing"));
-    if (!leaves[k].has_grad() || expected.shape == no_gradient) continue;
-    apply_differences(fixture, static_cast<int>(k), expected, differences);
-    compare_points<E>(by, fixture, to_reference(leaves[k].grad()), expected, 2 * ulps, complaints);
+      complaints.push_back(name + by + (leaves[k].has_grad() ? " should not be there" : " is missing"));
+    else if (leaves[k].has_grad())
+      check(by, static_cast<int>(k), leaves[k].grad(), expected);
   }
 }
 
@@ -140,23 +142,24 @@ std::vector<Fixture> read_fixtures(const std::string& file) {
   return fixtures;
 }
 
-Complaints check_fixtures(const std::string& file, const std::function<Programs(const Fixture&)>& program,
-                          double ulps, const std::vector<Difference>& differences) {
+Complaints check_fixture(const Fixture& fixture, const Programs& call, const Tolerance& tolerance,
+                         const std::vector<Difference>& differences) {
   Complaints complaints;
-  for (const auto& fixture : read_fixtures(file)) {
-    const Programs call = program(fixture);
-    if (fixture.single)
-      check_fixture<float>(fixture, call.single, call.grad_single, ulps, differences, complaints);
-    else
-      check_fixture<double>(fixture, call.plain, call.grad, ulps, differences, complaints);
-  }
+  if (fixture.single)
+    check_fixture<float>(fixture, call.single, call.grad_single, tolerance, differences, complaints);
+  else
+    check_fixture<double>(fixture, call.plain, call.grad, tolerance, differences, complaints);
   return complaints;
 }
 
 Complaints check_fixtures(const std::string& file, const std::map<std::string, Programs>& programs,
-                          double ulps, const std::vector<Difference>& differences) {
-  return check_fixtures(
-      file, [&](const Fixture& fixture) { return programs.at(fixture.name); }, ulps, differences);
+                          const Tolerance& tolerance, const std::vector<Difference>& differences) {
+  Complaints complaints;
+  for (const auto& fixture : read_fixtures(file)) {
+    const auto more = check_fixture(fixture, programs.at(fixture.name), tolerance, differences);
+    complaints.insert(complaints.end(), more.begin(), more.end());
+  }
+  return complaints;
 }
 
 std::map<std::string, Programs> programs_of(const std::vector<Case>& cases) {

@@ -26,24 +26,31 @@ struct Fixture {
 /// The records of ../fixtures/op/`file`.txt. Throws `Error` if it cannot be read.
 std::vector<Fixture> read_fixtures(const std::string& file);
 
-/// A place where Taut means to differ from PyTorch.
+/// Where Taut does not give what PyTorch does, and why.
 struct Difference {
   std::string name;    ///< of the fixtures
   std::string reason;  ///< for the reader
   /// Whether this is about an element of the result (operand -1) or of an operand's gradient, given the
   /// operands' elements there.
   std::function<bool(int operand, const std::vector<double>& x)> covers;
-  double expected;  ///< what Taut gives there instead
+  double instead;          ///< what Taut gives there
+  bool on_purpose = true;  ///< false: what PyTorch gives is right and just as welcome
 };
 
-/// What an operator gives that PyTorch does not, at all points of a file. `program(fixture)` names the
-/// operator of a record. Results may be off by `ulps`, gradients by twice that.
-Complaints check_fixtures(const std::string& file, const std::function<Programs(const Fixture&)>& program,
-                          double ulps, const std::vector<Difference>& differences = {});
+/// How far results may be off; gradients may be off by twice that.
+struct Tolerance {
+  double ulps = 4;
+  /// Results as large as this may be off by as much as larger ones: for functions whose terms nearly cancel.
+  double floor = 0;
+};
 
-/// The same with the programs by name.
+/// What an operator gives that PyTorch does not, at all points of a record.
+Complaints check_fixture(const Fixture& fixture, const Programs& call, const Tolerance& tolerance,
+                         const std::vector<Difference>& differences = {});
+
+/// The same for all records of a file, with the programs by name.
 Complaints check_fixtures(const std::string& file, const std::map<std::string, Programs>& programs,
-                          double ulps, const std::vector<Difference>& differences = {});
+                          const Tolerance& tolerance = {}, const std::vector<Difference>& differences = {});
 
 /// The programs of cases by their names.
 std::map<std::string, Programs> programs_of(const std::vector<Case>& cases);

@@ -208,7 +208,7 @@ TEST(Linear, RejectsABiasOfAnotherLength) {
 }
 
 TEST(Matmul, GivesWhatPyTorchDoesAtEdgePoints) {
-  EXPECT_TRUE(none(check_fixtures("matmul", programs_of(cases()), 2)));
+  EXPECT_TRUE(none(check_fixtures("matmul", programs_of(cases()), {.ulps = 2})));
 }
 
 }  // namespace

@@ -242,7 +242,7 @@ std::map<std::string, Programs> fixture_programs() {
 }
 
 TEST(Reduce, GivesWhatPyTorchDoesAtEdgePoints) {
-  EXPECT_TRUE(none(check_fixtures("reduce", fixture_programs(), 2)));
+  EXPECT_TRUE(none(check_fixtures("reduce", fixture_programs(), {.ulps = 2})));
 }
 
 }  // namespace

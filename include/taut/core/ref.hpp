@@ -89,6 +89,7 @@ template <class T> class Ref {
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
   explicit operator bool() const { return object_; }
+  bool operator==(const Ref&) const = default;
 
  private:
   void retain() {

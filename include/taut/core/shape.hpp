@@ -107,6 +107,11 @@ constexpr void require(bool ok, std::string_view op, const char* message, const 
   if (!ok) detail::shape_error(op, message, {shapes...});
 }
 
+/// Throws `ShapeError` if an extent is negative.
+constexpr void require_extents(std::string_view op, const Shape& shape) {
+  for (const auto extent : shape) require(extent >= 0, op, "an extent is negative", shape);
+}
+
 /// The shape that `a` and `b` broadcast to, by NumPy's rule: aligned at the last axis, extents of one
 /// stretch.
 constexpr Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b) {

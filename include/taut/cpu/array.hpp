@@ -3,7 +3,6 @@
 // dense, row-major. Kernels stand in the other headers of this folder, under the names of the operators'
 // headers.
 
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,9 +18,9 @@ namespace cpu {
 
 /// The bytes that a dense array takes. Throws `ShapeError` if an extent is negative or they are too many.
 inline std::size_t byte_count(const Shape& shape, std::size_t element_size) {
+  require_extents("array", shape);
   std::size_t bytes = element_size;
   for (const auto extent : shape) {
-    require(extent >= 0, "array: an extent is negative", shape);
     require(!__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes),
             "array: there are more elements than memory can address", shape);
   }
@@ -30,6 +29,7 @@ inline std::size_t byte_count(const Shape& shape, std::size_t element_size) {
 
 /// Throws `ShapeError` unless `count` values fill the shape.
 inline void check_count(std::string_view function, std::size_t count, const Shape& shape) {
+  byte_count(shape, 1);
   if (static_cast<std::int64_t>(count) != shape.size())
     taut::detail::shape_error(function, std::to_string(count) + " values were given for the shape", {shape});
 }
@@ -66,6 +66,7 @@ template <class E> class BasicCpuArray {
 
   /// Independent samples of the uniform distribution on [low, high).
   static BasicCpuArray uniform(const Shape& shape, E low, E high, Rng& rng) {
+    cpu::byte_count(shape, sizeof(E));  // a shape that is refused draws nothing
     const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
     return generate(shape, [=](std::int64_t i) {
       return low + (high - low) * stream.template uniform<E>(static_cast<std::uint64_t>(i));
@@ -74,6 +75,7 @@ template <class E> class BasicCpuArray {
 
   /// Independent samples of the normal distribution with the given mean and standard deviation.
   static BasicCpuArray normal(const Shape& shape, E mean, E deviation, Rng& rng) {
+    cpu::byte_count(shape, sizeof(E));  // a shape that is refused draws nothing
     const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
     return generate(shape, [=](std::int64_t i) {
       return mean + deviation * stream.template normal<E>(static_cast<std::uint64_t>(i));

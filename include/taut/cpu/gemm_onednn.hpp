@@ -80,6 +80,7 @@ class GemmPlan {
 /// oneDNN caches the generated code itself, so that making a plan again is cheap.
 inline const GemmPlan& gemm_plan(const GemmKey& key) {
   constexpr std::size_t capacity = 256;
+  onednn::Session::of_this_thread();  // made before the plans, so that it outlives them
   thread_local std::unordered_map<GemmKey, GemmPlan, GemmHash> plans;
   const auto found = plans.find(key);
   if (found != plans.end()) return found->second;

@@ -93,8 +93,8 @@ inline void run_parallel(std::int64_t n, std::int64_t grain, LoopBody loop) {
 }  // namespace detail
 #endif
 
-/// Calls `body(begin, end)` over a partition of [0, n) into contiguous chunks, at most one a thread and each
-/// of `grain` items or more (the last may be shorter). The partition depends on n, grain and `threads()`
+/// Calls `body(begin, end)` over a partition of [0, n) into contiguous chunks, at most one a thread, with a
+/// second one only where there are more than `grain` items. The partition depends on n, grain and `threads()`
 /// only. Serial when n <= grain, on one thread and inside another parallel region. Where `grain` is 64 or
 /// more, chunks start at multiples of 64 items, so that no two threads write to one cache line. An exception
 /// thrown by `body` is re-thrown here after all chunks have ended; of several, the one of the first chunk.

@@ -40,7 +40,7 @@ template <bool Largest> struct ExtremeReducer {
   }
 };
 
-/// How many elements a SIMD lane accumulates before it is folded into the wide accumulator.
+/// Packs that are accumulated, in four registers, before these are folded into the wide accumulator.
 inline constexpr std::int64_t run_length = 1024;
 
 struct Identity {

@@ -49,7 +49,7 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
   using Result = WrappedResult<C, Op, Xs...>;
   const std::initializer_list<Shape> shapes = {Shape(xs.shape())...};
   auto result = eval(op, unwrap_operand<C>(std::forward<Xs>(xs))...);
-  if constexpr (std::same_as<Result, C>) detail::require_finite(Op::name, result, shapes);
+  if constexpr (std::same_as<Result, C>) detail::require_finite(Op::name, leaf_value(result), shapes);
   return Result(std::move(result));
 }
 

@@ -13,7 +13,22 @@ namespace taut {
 
 namespace detail {
 
-template <class T> T gradient_or_zeros(const Grad<T>& leaf) {
+/// A tape that differentiates by leaves of its own alone. Other leaves that a function uses, such as a
+/// model's parameters, are constants to it, and their gradients stay as they are.
+template <class T> class FunctionTape : public Tape<T> {
+ public:
+  FunctionTape() : Tape<T>(Tape<T>::Leaves::own) {}
+
+  Grad<T> leaf(const T& value) const {
+    auto result = Grad<T>(value).track();
+    result.slot()->recording.tape = this->id().tape;
+    return result;
+  }
+};
+
+/// ∂y/∂leaf after y has been played back; zero where y does not depend on the leaf.
+template <class T> T gradient_of(const Grad<T>& y, const Grad<T>& leaf) {
+  if (y.slot() == leaf.slot()) return T::ones(leaf.shape());
   return leaf.has_grad() ? leaf.grad() : T::zeros(leaf.shape());
 }
 
@@ -25,18 +40,18 @@ template <class T> T gradient_or_zeros(const Grad<T>& leaf) {
 /// })`.
 template <class F> auto value_and_grad(F f) {
   return [f = std::move(f)]<class T, std::same_as<T>... Ts>(const T& x, const Ts&... xs) {
-    std::tuple leaves{Grad<T>(x).track(), Grad<T>(xs).track()...};
-    Tape<T> tape;
+    detail::FunctionTape<T> tape;
+    const std::tuple leaves{tape.leaf(x), tape.leaf(xs)...};
     const Grad<T> y = std::apply(f, leaves);
     require(y.shape().size() == 1, "grad: the function must return a scalar; reduce its result, as by sum",
             y.shape());
     if (tape.recorded(y)) tape.backward(y);
     if constexpr (sizeof...(Ts) == 0)
-      return std::pair<T, T>(y.value(), detail::gradient_or_zeros(std::get<0>(leaves)));
+      return std::pair<T, T>(y.value(), detail::gradient_of(y, std::get<0>(leaves)));
     else
       return std::apply(
           [&](const auto&... leaf) {
-            return std::pair(y.value(), std::tuple{detail::gradient_or_zeros(leaf)...});
+            return std::pair(y.value(), std::tuple{detail::gradient_of(y, leaf)...});
           },
           leaves);
   };

@@ -14,7 +14,8 @@
 namespace taut {
 
 /// A value of type T that can be differentiated by. Made from a T it is a constant; `track()` makes it a
-/// leaf, whose gradient is kept; results of tracked values are tracked while a `Tape<T>` is in scope.
+/// leaf, whose gradient is kept; results of tracked values are tracked while a `Tape<T>` is in scope. Copies
+/// of a leaf are the same leaf: they share its gradient.
 template <class T> class Grad {
  public:
   using tensor_tag = void;
@@ -59,13 +60,13 @@ template <class T> class Grad {
 
   bool is_leaf() const { return slot_ && slot_->leaf; }
 
-  /// Whether gradients flow to this value: it is a leaf, or was recorded by a tape that is in scope.
+  /// Whether gradients flow to this value: it is a leaf, or was recorded by the innermost tape in scope. What
+  /// an outer tape of the same type recorded is a constant to an inner one.
   bool tracked() const {
+    const Tape<T>* tape = Tape<T>::innermost();
     if (!slot_) return false;
-    if (slot_->leaf) return true;
-    for (const Tape<T>* tape = Tape<T>::innermost(); tape; tape = tape->outer())
-      if (tape->id() == slot_->recording) return true;
-    return false;
+    if (slot_->leaf) return !tape || tape->watches(*slot_);
+    return tape && tape->id() == slot_->recording;
   }
 
   /// Whether this is a leaf whose gradient has been computed.
@@ -196,7 +197,7 @@ template <class T, int N, class Rule> struct RuleStep final : Step<T> {
 };
 
 /// An operand of an elementwise operator, with what its gradient takes.
-template <class T> struct ElementwiseOperand {
+template <class T> struct TrackedOperand {
   Ref<Slot<T>> slot;  // null where no gradient is wanted
   Shape shape;
   PartialPlan plan;
@@ -208,7 +209,7 @@ template <class T> struct ElementwiseOperand {
 template <class T> struct ElementwiseStep : Step<T> {
   virtual T partial(int i, T gradient) const = 0;
 
-  void pull_each(ElementwiseOperand<T>* operands, int count, T gradient) {
+  void pull_each(TrackedOperand<T>* operands, int count, T gradient) {
     while (count > 0 && !operands[count - 1].slot) --count;
     for (int i = 0; i < count; ++i) {
       const auto& [slot, shape, plan, saved] = operands[i];
@@ -224,7 +225,7 @@ template <class T> struct ElementwiseStep : Step<T> {
 
 template <class Op, class T, int N> struct ElementwiseStepOf final : ElementwiseStep<T> {
   Op op;
-  ElementwiseOperand<T> operands[N];
+  TrackedOperand<T> operands[N];
 
   explicit ElementwiseStepOf(const Op& own) : op(own) {}
 
@@ -301,6 +302,7 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
   using T = typename G::Inner;
   using Result = WrappedResult<G, Op, Xs...>;
   constexpr int n = sizeof...(Xs);
+  static_assert(n <= 32, "operators have at most 32 operands");
   if constexpr (!std::same_as<Result, G>) {
     return eval(op, unwrap_operand<G>(std::forward<Xs>(xs))...);  // indices have no gradient
   } else {

@@ -24,7 +24,9 @@ class ShapeTensor {
   using Index = ShapeTensor;
 
   constexpr ShapeTensor() = default;
-  constexpr explicit ShapeTensor(const Shape& shape, Cost* cost = nullptr) : shape_(shape), cost_(cost) {}
+  constexpr explicit ShapeTensor(const Shape& shape, Cost* cost = nullptr) : shape_(shape), cost_(cost) {
+    require_extents("shape_tensor", shape);
+  }
 
   static constexpr ShapeTensor full(const Shape& shape, float) { return ShapeTensor(shape); }
   static constexpr ShapeTensor zeros(const Shape& shape) { return ShapeTensor(shape); }

@@ -76,7 +76,7 @@ template <class T> struct Step : RefCounted {
 /// hand.
 template <class T> class Tape {
  public:
-  Tape() : outer_(innermost_) { innermost_ = this; }
+  Tape() : Tape(Leaves::all) {}
   ~Tape() {
     for (Tape** link = &innermost_; *link; link = &(*link)->outer_)
       if (*link == this) {
@@ -108,7 +108,12 @@ template <class T> class Tape {
     y.slot_->contribute(std::move(cotangent));
     ++id_.played;
     auto steps = std::exchange(steps_, {});
-    for (; !steps.empty(); steps.pop_back()) steps.back().play();
+    try {
+      for (; !steps.empty(); steps.pop_back()) steps.back().play();
+    } catch (...) {
+      id_.tape = detail::next_tape_id();  // what has reached the leaves is not added to
+      throw;
+    }
   }
 
   /// Whether `y` is a result that this tape can play back from.
@@ -126,7 +131,15 @@ template <class T> class Tape {
     steps_.push_back({[operation] { operation->run(); }, std::move(step)});
   }
   const detail::RecordingId& id() const { return id_; }
-  const Tape* outer() const { return outer_; }
+  bool watches(const detail::Slot<T>& leaf) const {
+    return leaves_ == Leaves::all || leaf.recording.tape == id_.tape;
+  }
+
+ protected:
+  /// Whose gradients are computed: those of all leaves, or only of those whose recording is this tape's.
+  enum class Leaves { all, own };
+
+  explicit Tape(Leaves leaves) : outer_(innermost_), leaves_(leaves) { innermost_ = this; }
 
  private:
   // The closure holds a plain pointer, so that it fits into the function object, and the tape what it points
@@ -139,6 +152,7 @@ template <class T> class Tape {
   static inline thread_local Tape* innermost_ = nullptr;
 
   Tape* outer_;
+  Leaves leaves_;
   detail::RecordingId id_{detail::next_tape_id(), 0};
   std::vector<Recorded> steps_;
 };

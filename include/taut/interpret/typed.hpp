@@ -13,7 +13,6 @@ template <class T, Shape S> class Typed {
   using Inner = T;
   using Element = typename T::Element;
 
-  Typed() = default;
   explicit Typed(T value) : value_(std::move(value)) {
     require(value_.shape() == S, "typed: the value must have the shape of the type", value_.shape(), S);
   }

@@ -32,6 +32,29 @@ template <class X> inline constexpr bool is_sequence = false;
 template <class X, class A> inline constexpr bool is_sequence<std::vector<X, A>> = true;
 template <class X, std::size_t N> inline constexpr bool is_sequence<std::array<X, N>> = true;
 
+/// The tensor type that a model is made of: the first that the walk would meet, or void.
+template <class X> struct FindTensor { using type = void; };
+template <AnyTensor X> struct FindTensor<X> { using type = X; };
+template <class T> struct FindTensor<Buffer<T>> : FindTensor<T> {};
+template <class X> struct FindTensor<std::optional<X>> : FindTensor<X> {};
+template <class X, class A> struct FindTensor<std::vector<X, A>> : FindTensor<X> {};
+template <class X, std::size_t N> struct FindTensor<std::array<X, N>> : FindTensor<X> {};
+template <> struct FindTensor<std::tuple<>> { using type = void; };
+template <class X, class... Rest>
+struct FindTensor<std::tuple<X&, Rest...>>
+    : std::conditional_t<std::is_void_v<typename FindTensor<std::remove_const_t<X>>::type>,
+                         FindTensor<std::tuple<Rest...>>, FindTensor<std::remove_const_t<X>>> {};
+template <class X>
+requires(Aggregate<X> && !AnyTensor<X> && !is_buffer<X> && !is_sequence<X>) struct FindTensor<X>
+    : FindTensor<decltype(fields(std::declval<X&>()))> {
+};
+
+/// Whether a type that the walk does not enter is a class template over a tensor or a model.
+template <class X> inline constexpr bool hides_tensors = false;
+template <template <class...> class C, class... Xs>
+inline constexpr bool hides_tensors<C<Xs...>> =
+    ((AnyTensor<Xs> || !std::is_void_v<typename FindTensor<Xs>::type>) || ...);
+
 /// The way from a model to one of its fields, kept on the stack of the walk.
 struct FieldPath {
   const FieldPath* parent = nullptr;
@@ -76,25 +99,13 @@ constexpr void walk(M& model, const Visit& visit, const FieldPath* path = nullpt
           (std::index_sequence_for<decltype(field)...>{});
         },
         fields(model));
+  } else {
+    static_assert(
+        !hides_tensors<Field>,
+        "a field holds tensors where they would be neither trained nor saved; use plain aggregates, "
+        "std::vector, std::array and std::optional of them");
   }
 }
-
-/// The tensor type that a model is made of: the first that the walk would meet, or void.
-template <class X> struct FindTensor { using type = void; };
-template <AnyTensor X> struct FindTensor<X> { using type = X; };
-template <class T> struct FindTensor<Buffer<T>> : FindTensor<T> {};
-template <class X> struct FindTensor<std::optional<X>> : FindTensor<X> {};
-template <class X, class A> struct FindTensor<std::vector<X, A>> : FindTensor<X> {};
-template <class X, std::size_t N> struct FindTensor<std::array<X, N>> : FindTensor<X> {};
-template <> struct FindTensor<std::tuple<>> { using type = void; };
-template <class X, class... Rest>
-struct FindTensor<std::tuple<X&, Rest...>>
-    : std::conditional_t<std::is_void_v<typename FindTensor<std::remove_const_t<X>>::type>,
-                         FindTensor<std::tuple<Rest...>>, FindTensor<std::remove_const_t<X>>> {};
-template <class X>
-requires(Aggregate<X> && !AnyTensor<X> && !is_buffer<X> && !is_sequence<X>) struct FindTensor<X>
-    : FindTensor<decltype(fields(std::declval<X&>()))> {
-};
 
 }  // namespace detail
 
@@ -142,18 +153,12 @@ template <Model M> constexpr std::int64_t parameter_count(const M& model) {
 
 namespace detail {
 
-/// The value inside all wrappers.
-template <class T> const auto& leaf_value(const T& x) {
-  if constexpr (requires { typename T::Inner; })
-    return leaf_value(x.value());
-  else
-    return x;
-}
-
 /// A tensor of type U with the value of `x`, sharing its buffer where the element type is the same.
 template <class U, class T> U convert_tensor(const T& x, bool trained) {
-  if constexpr (std::same_as<U, T>) {
+  if constexpr (std::same_as<U, T> && !is_grad<T>) {
     return x;
+  } else if constexpr (std::same_as<U, T>) {
+    return trained ? U(x.value()).track() : U(x.value());
   } else if constexpr (std::same_as<U, ShapeTensor>) {
     return ShapeTensor(x.shape());
   } else if constexpr (requires { typename U::Inner; }) {
@@ -199,7 +204,7 @@ template <class U, class X> typename Rebound<U, X>::type rebind_field(const X& x
     if constexpr (requires { result.resize(x.size()); }) result.resize(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) result[i] = rebind_field<U>(x[i]);
     return result;
-  } else if constexpr (std::same_as<Result, X>) {
+  } else if constexpr (std::is_void_v<typename FindTensor<X>::type>) {
     return x;  // configuration
   } else {
     return std::apply([](const auto&... field) { return Result{rebind_field<U>(field)...}; }, fields(x));
@@ -212,6 +217,10 @@ template <class U, class X> typename Rebound<U, X>::type rebind_field(const X& x
 /// `Mlp<CpuArray>` for inference, with the weights as they are now (shared, not copied; later training steps
 /// do not show). To a `Grad` type the parameters become leaves. The model is a class template over its tensor
 /// type.
-template <AnyTensor U, Model M> auto rebind(const M& model) { return detail::rebind_field<U>(model); }
+template <AnyTensor U, Model M> auto rebind(const M& model) {
+  static_assert(std::same_as<TensorOf<typename detail::Rebound<U, M>::type>, U>,
+                "rebind: the model must be a class template over its tensor type alone");
+  return detail::rebind_field<U>(model);
+}
 
 }  // namespace taut

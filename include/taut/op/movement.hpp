@@ -1,6 +1,7 @@
 #pragma once
 // Operators that move elements without computing. Each one's gradient is another of them.
 
+#include <algorithm>
 #include <string_view>
 
 #include "operator.hpp"
@@ -15,6 +16,7 @@ struct Reshape {
   Shape to;
 
   constexpr Shape shape(const Shape& from) const {
+    require_extents(name, to);
     require(from.size() == to.size(), "reshape: the number of elements differs", from, to);
     return to;
   }
@@ -59,6 +61,7 @@ struct BroadcastTo {
   Shape to;
 
   constexpr Shape shape(const Shape& from) const {
+    require_extents(name, to);
     require(from.rank() <= to.rank() && broadcast_shapes(name, from, to) == to,
             "broadcast_to: the operand does not broadcast to the shape", from, to);
     return to;
@@ -98,7 +101,7 @@ struct Slice {
     require(step >= 1, "slice: the step must be at least 1", from);
     require(0 <= start && start <= stop && stop <= from[a],
             "slice: needs 0 <= start <= stop <= the axis's extent", from);
-    to[a] = (stop - start + step - 1) / step;
+    to[a] = stop > start ? (stop - start - 1) / step + 1 : 0;
     return to;
   }
   template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const;
@@ -114,7 +117,8 @@ struct Unslice {
   constexpr Shape shape(const Shape& from) const {
     Shape to = from;
     const int a = normalize_axis(name, axis, from);
-    require(step >= 1 && start >= 0 && (from[a] == 0 || start + (from[a] - 1) * step < extent),
+    require(step >= 1 && start >= 0 &&
+                (from[a] == 0 || (start < extent && from[a] - 1 <= (extent - 1 - start) / step)),
             "unslice: the operand does not fit the extent", from);
     to[a] = extent;
     return to;
@@ -138,7 +142,7 @@ struct Concat {
   constexpr Shape shape(const Shape& first, const Shapes&... rest) const {
     Shape to = first;
     const int a = normalize_axis(name, axis, first);
-    const auto append = [&](const Shape& next) {
+    [[maybe_unused]] const auto append = [&](const Shape& next) {
       Shape same = next;
       if (next.rank() == first.rank()) same[a] = first[a];
       require(same == first, "concat: the operands must agree in all other axes", first, next);
@@ -170,7 +174,7 @@ constexpr Shape resolve_reshape(const Shape& from, Shape to) {
   std::int64_t known = 1;
   int open = -1;
   for (int i = 0; i < to.rank(); ++i) {
-    require(to[i] >= -1 && (to[i] != -1 || open < 0), "reshape: one extent at most may be -1", from, to);
+    require(to[i] != -1 || open < 0, "reshape: one extent at most may be -1", from, to);
     if (to[i] == -1)
       open = i;
     else
@@ -186,6 +190,7 @@ constexpr Shape resolve_reshape(const Shape& from, Shape to) {
 constexpr Shape flattened(const Shape& from, int start) {
   Shape to;
   std::int64_t rest = 1;
+  start = normalize_axis("flatten", start, from);
   for (int i = 0; i < from.rank(); ++i)
     if (i < start)
       to.push_back(from[i]);

@@ -74,6 +74,14 @@ struct Outermost<A, B, Rest...> : Outermost<Deeper<A, B>, Rest...> {};
 /// constants to it.
 template <class... Xs> using OutermostOf = typename detail::Outermost<std::remove_cvref_t<Xs>...>::type;
 
+/// The value inside all wrappers.
+template <class T> constexpr const auto& leaf_value(const T& x) {
+  if constexpr (requires { typename T::Inner; })
+    return leaf_value(x.value());
+  else
+    return x;
+}
+
 /// What a wrapper type `W` passes on to its inner `eval`: the value inside its own operands, others as they
 /// are.
 template <class W, class X> constexpr decltype(auto) unwrap_operand(X&& x) {

@@ -76,7 +76,7 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
       if (!parameter.has_grad()) continue;
       Leaf& value = mutable_leaf(parameter.mutable_value());
       auto& state = states_[i];
-      UpdateItem<Leaf, Rule::states> item{&value, &taut::detail::leaf_value(parameter.grad()), {}};
+      UpdateItem<Leaf, Rule::states> item{&value, &leaf_value(parameter.grad()), {}};
       for (std::size_t k = 0; k < state.size(); ++k) {
         if (!(state[k].shape() == value.shape())) state[k] = Leaf::zeros(value.shape());
         item.state[k] = &state[k];
@@ -114,6 +114,7 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
   explicit RuleOptimizer(M& model, Rule rule = {}) requires is_grad<TensorOf<M>>
       : rule_(std::move(rule)),
         engine_(new detail::EngineOn<Rule, typename TensorOf<M>::Inner>(parameters(model))) {
+    check_rate(static_cast<double>(rule_.lr));
     for (const auto* parameter : parameters(model))
       if (!parameter->is_leaf())
         taut::detail::throw_error(Rule::name,
@@ -129,11 +130,18 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
   }
 
   double learning_rate() const override { return static_cast<double>(rule_.lr); }
-  void set_learning_rate(double rate) override { rule_.lr = static_cast<decltype(rule_.lr)>(rate); }
+  void set_learning_rate(double rate) override {
+    check_rate(rate);
+    rule_.lr = static_cast<decltype(rule_.lr)>(rate);
+  }
 
   const Rule& rule() const { return rule_; }
 
  private:
+  static void check_rate(double rate) {
+    if (!(rate >= 0)) taut::detail::throw_error(Rule::name, "the learning rate must be at least 0");
+  }
+
   Rule rule_;
   Ref<detail::Engine<Rule>> engine_;
 };

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <string>
+
+#include "../core/error.hpp"
 
 namespace taut::optim {
 
@@ -15,6 +18,8 @@ struct StepSchedule {
   double gamma = 0.1;
 
   double operator()(std::int64_t step) const {
+    if (step_size < 1)
+      throw Error("StepSchedule: expected a step size of at least 1, got " + std::to_string(step_size));
     return base * std::pow(gamma, static_cast<double>(step / step_size));
   }
 };

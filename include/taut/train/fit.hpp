@@ -86,7 +86,8 @@ inline double accuracy(std::span<const std::int64_t> predictions, std::span<cons
 template <AnyTensor T>
 void measure(const T& outputs, const T& loss, std::span<const std::int64_t> labels, bool with_accuracy,
              BatchEvent& event) {
-  const bool classifies = with_accuracy && outputs.shape().rank() == 2;
+  const bool classifies = with_accuracy && outputs.shape().rank() == 2 &&
+                          outputs.shape()[0] == static_cast<std::int64_t>(labels.size());
   const typename T::Index predictions = classifies ? argmax(outputs, 1) : typename T::Index{};
   event.loss = static_cast<double>(loss.item());
   event.accuracy = accuracy(predictions.to_host(), labels);
