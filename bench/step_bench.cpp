@@ -1,4 +1,4 @@
-// One training step of the shape of record `mnist-mlp` (784-128-64-10, ReLU, cross-entropy, batch 64, SGD
+// One training step of a small network for MNIST (784-128-64-10, ReLU, cross-entropy, batch 64, SGD
 // with momentum 0.9, weight decay 1e-4, clipping at 35) on synthetic data, against the floor that its
 // floating-point operations set at the fused multiply-add peak measured in the same run. `by_floor` is the
 // step's time by the floor.

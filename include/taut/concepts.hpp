@@ -2,7 +2,6 @@
 // The interfaces of tensors, stated by the operators that they list.
 
 #include <concepts>
-#include <span>
 
 #include "op/arithmetic.hpp"
 #include "op/compare.hpp"

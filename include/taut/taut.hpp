@@ -1,5 +1,6 @@
 #pragma once
-// All of Taut for the CPU. Each header also stands alone.
+// Tensors, gradients, models, optimizers and model files on the CPU. Data sets and the training loop have
+// headers of their own, data/ and train/; each header also stands alone.
 
 #include "concepts.hpp"
 #include "cpu/cpu.hpp"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The headers alone are enough: no build system, macro or library, only a C++20 compiler.
+# The headers alone are enough: no build system, macro or compiled library, only a C++20 compiler and RapidJSON.
 set -eu
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT

@@ -161,20 +161,21 @@ TEST(CsvLog, ReportsAFullDisk) {
 
 TEST_F(CsvLogTest, WritesNumbersThatReadBackExactly) {
   const std::vector<double> values{1.0 / 3.0, 0.1 + 0.2, 1e-300, 123456789.123456789, 5e-324};
-  for (const double value : values) EXPECT_EQ(std::strtod(detail::csv_number(value).c_str(), nullptr), value);
+  for (const double value : values)
+    EXPECT_EQ(std::strtod(train::detail::csv_number(value).c_str(), nullptr), value);
 }
 
 TEST_F(CsvLogTest, MarksWhatWasNotMeasured) {
   CsvLog log{path()};
   log.on_epoch({.epoch = 3, .train_loss = std::numeric_limits<double>::infinity()});
   EXPECT_EQ(contents(), header + "3,inf,nan,nan,nan,nan,nan,nan\n");
-  EXPECT_EQ(detail::csv_number(-not_measured), "nan");
+  EXPECT_EQ(train::detail::csv_number(-not_measured), "nan");
 }
 
 TEST_F(CsvLogTest, IgnoresTheLocale) {
   for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"})
     if (std::setlocale(LC_ALL, name)) break;
-  EXPECT_EQ(detail::csv_number(0.5), "0.5");
-  EXPECT_EQ(detail::csv_number(1234567.5), "1234567.5");
+  EXPECT_EQ(train::detail::csv_number(0.5), "0.5");
+  EXPECT_EQ(train::detail::csv_number(1234567.5), "1234567.5");
   std::setlocale(LC_ALL, "C");
 }

@@ -18,12 +18,12 @@ template <Model M> void save(const M& model, const std::string& path, const Meta
   std::vector<TensorView> views;
   for (const auto& [name, tensor] : named_tensors(model)) {
     values.push_back(tensor.to_host());
-    views.push_back({name, dtype_of<E>, tensor.shape(), std::as_bytes(std::span(values.back()))});
+    views.push_back({name, dtype_of<E>, tensor.shape(), little_endian_bytes(std::span(values.back()))});
   }
   write_safetensors(path, views, metadata);
 }
 
-/// Reads the values of all tensors of a model from a file that `save` or PyTorch wrote; other floating-point
+/// Reads the values of all tensors of a model from a file that `save` or PyTorch wrote; other
 /// types are converted. A parameter stays the same leaf. Throws `DataError`, which names each missing,
 /// unexpected and misshaped tensor, and then leaves the model as it was.
 template <Model M> void load(M& model, const std::string& path) {

@@ -91,28 +91,32 @@ template <ElementwiseOp F, AnyTensor... Xs> constexpr auto map(const F& f, Xs&&.
   return eval(f, std::forward<Xs>(xs)...);
 }
 
-/// a + b, elementwise with broadcasting; either may be a number.
+/// a + b, elementwise with broadcasting; either may be a number. Throws `ShapeError`
+/// if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto operator+(A&& a, B&& b) {
   return detail::binary(op::Add{}, std::forward<A>(a), std::forward<B>(b));
 }
 
-/// a - b, elementwise with broadcasting; either may be a number.
+/// a - b, elementwise with broadcasting; either may be a number. Throws `ShapeError`
+/// if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto operator-(A&& a, B&& b) {
   return detail::binary(op::Sub{}, std::forward<A>(a), std::forward<B>(b));
 }
 
-/// a b, elementwise with broadcasting; either may be a number.
+/// a b, elementwise with broadcasting; either may be a number. Throws `ShapeError`
+/// if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto operator*(A&& a, B&& b) {
   return detail::binary(op::Mul{}, std::forward<A>(a), std::forward<B>(b));
 }
 
-/// a / b, elementwise with broadcasting; either may be a number.
+/// a / b, elementwise with broadcasting; either may be a number. Throws `ShapeError`
+/// if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto operator/(A&& a, B&& b) {
@@ -124,19 +128,22 @@ template <AnyTensor A> constexpr auto operator-(A&& a) {
   return detail::binary(op::Mul{}, -1.0, std::forward<A>(a));
 }
 
-/// aᵇ, elementwise with broadcasting; either may be a number. 0⁰ = 1, as in PyTorch.
+/// aᵇ, elementwise with broadcasting; either may be a number. Throws `ShapeError`
+/// if the shapes do not broadcast. 0⁰ = 1, as in PyTorch.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto pow(A&& a, B&& b) { return detail::binary(op::Pow{}, std::forward<A>(a), std::forward<B>(b)); }
 
-/// max(a, b), elementwise with broadcasting; either may be a number. NaN propagates.
+/// max(a, b), elementwise with broadcasting; either may be a number. Throws `ShapeError`
+/// if the shapes do not broadcast. NaN propagates.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto maximum(A&& a, B&& b) {
   return detail::binary(op::Maximum{}, std::forward<A>(a), std::forward<B>(b));
 }
 
-/// min(a, b), elementwise with broadcasting; either may be a number. NaN propagates.
+/// min(a, b), elementwise with broadcasting; either may be a number. Throws `ShapeError`
+/// if the shapes do not broadcast. NaN propagates.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto minimum(A&& a, B&& b) {

@@ -44,32 +44,32 @@ struct Where : Elementwise {
 
 }  // namespace op
 
-/// 1 where a = b, else 0.
+/// 1 where a = b, else 0. Throws `ShapeError` if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto eq(A&& a, B&& b) { return detail::binary(op::Eq{}, std::forward<A>(a), std::forward<B>(b)); }
 
-/// 1 where a ≠ b, else 0.
+/// 1 where a ≠ b, else 0. Throws `ShapeError` if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto ne(A&& a, B&& b) { return detail::binary(op::Ne{}, std::forward<A>(a), std::forward<B>(b)); }
 
-/// 1 where a < b, else 0; 0 where either is NaN.
+/// 1 where a < b, else 0; 0 where either is NaN. Throws `ShapeError` if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto lt(A&& a, B&& b) { return detail::binary(op::Lt{}, std::forward<A>(a), std::forward<B>(b)); }
 
-/// 1 where a ≤ b, else 0; 0 where either is NaN.
+/// 1 where a ≤ b, else 0; 0 where either is NaN. Throws `ShapeError` if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto le(A&& a, B&& b) { return detail::binary(op::Le{}, std::forward<A>(a), std::forward<B>(b)); }
 
-/// 1 where a > b, else 0; 0 where either is NaN.
+/// 1 where a > b, else 0; 0 where either is NaN. Throws `ShapeError` if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto gt(A&& a, B&& b) { return lt(std::forward<B>(b), std::forward<A>(a)); }
 
-/// 1 where a ≥ b, else 0; 0 where either is NaN.
+/// 1 where a ≥ b, else 0; 0 where either is NaN. Throws `ShapeError` if the shapes do not broadcast.
 template <class A, class B>
 requires BinaryOperands<A, B>
 constexpr auto ge(A&& a, B&& b) { return le(std::forward<B>(b), std::forward<A>(a)); }

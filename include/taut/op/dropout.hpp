@@ -31,7 +31,7 @@ struct Dropout {
 }  // namespace op
 
 /// In training, sets each element to 0 with probability `p` and scales the others by 1 / (1 - p); in
-/// evaluation returns x. Throws `ShapeError` unless 0 <= p <= 1.
+/// evaluation returns x. Throws `ShapeError` in training unless 0 <= p <= 1.
 template <AnyTensor X> constexpr std::remove_cvref_t<X> dropout(X&& x, double p, Mode mode, Rng& rng) {
   if (mode == Mode::eval) return std::forward<X>(x);
   const auto count = static_cast<std::uint64_t>(x.shape().size());

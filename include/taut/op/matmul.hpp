@@ -114,7 +114,7 @@ template <AnyTensor A, AnyTensor B> constexpr auto matmul(const A& a, const B& b
   return eval(options, a, b);
 }
 
-/// x Wᵀ + b, with x [.., in], W [out, in] and b [out]: [.., out].
+/// x Wᵀ + b, with x [.., in], W [out, in] and b [out]: [.., out]. Throws `ShapeError` if they do not fit.
 template <AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto linear(const X& x, const W& weight, const B& bias) {
   return eval(op::Linear{}, x, weight, bias);

@@ -218,6 +218,7 @@ constexpr op::Slice resolve_slice(const Shape& from, int axis, std::int64_t star
 }  // namespace detail
 
 /// The same elements in row-major order under the shape `to`. One extent may be -1: it is what remains.
+/// Throws `ShapeError` if the number of elements differs.
 template <AnyTensor X> constexpr auto reshape(X&& x, Shape to) {
   const Shape from = x.shape();
   return eval(op::Reshape{detail::resolve_reshape(from, to)}, std::forward<X>(x));
@@ -229,35 +230,39 @@ template <AnyTensor X> constexpr auto flatten(X&& x, int start = 1) {
   return eval(op::Reshape{detail::flattened(from, start)}, std::forward<X>(x));
 }
 
-/// Axis i of the result is axis `order[i]` of x.
+/// Axis i of the result is axis `order[i]` of x. Throws `ShapeError` unless `order` names each axis once.
 template <AnyTensor X> constexpr auto permute(X&& x, Axes order) {
   return eval(op::Permute{order}, std::forward<X>(x));
 }
 
-/// Exchanges two axes, by default the last two: the transpose of a matrix.
+/// Exchanges two axes, by default the last two: the transpose of a matrix. Throws `ShapeError` if there is no
+/// such axis.
 template <AnyTensor X> constexpr auto transpose(X&& x, int axis0 = -2, int axis1 = -1) {
   const Shape from = x.shape();
   return eval(op::Permute{detail::exchanged(from, axis0, axis1)}, std::forward<X>(x));
 }
 
-/// Repeats x along new leading axes and along axes of extent one, to the shape `to`.
+/// Repeats x along new leading axes and along axes of extent one, to the shape `to`. Throws `ShapeError` if x
+/// does not broadcast to it.
 template <AnyTensor X> constexpr auto broadcast_to(X&& x, Shape to) {
   return eval(op::BroadcastTo{to}, std::forward<X>(x));
 }
 
 /// Sums x over the axes along which a tensor of shape `to` broadcasts to it: the adjoint of `broadcast_to`.
+/// Throws `ShapeError` if it does not.
 template <AnyTensor X> constexpr auto sum_to(X&& x, Shape to) {
   return eval(op::SumTo{to}, std::forward<X>(x));
 }
 
-/// x[start:stop:step] along one axis. Negative `start` and `stop` count from the end.
+/// x[start:stop:step] along one axis. Negative `start` and `stop` count from the end. Throws `ShapeError`
+/// unless 0 <= start <= stop <= the axis's extent, and step >= 1.
 template <AnyTensor X>
 constexpr auto slice(X&& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
   const Shape from = x.shape();
   return eval(detail::resolve_slice(from, axis, start, stop, step), std::forward<X>(x));
 }
 
-/// The tensors one after the other along `axis`; all other extents agree.
+/// The tensors one after the other along `axis`. Throws `ShapeError` if they differ in another extent.
 template <AnyTensor... Xs> constexpr auto concat(int axis, Xs&&... xs) {
   return eval(op::Concat{axis}, std::forward<Xs>(xs)...);
 }

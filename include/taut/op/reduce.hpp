@@ -90,7 +90,8 @@ struct Argmax {
 
 }  // namespace op
 
-/// Σ x over `axes` (all, if none is named). `keepdim` keeps them with extent one.
+/// Σ x over `axes` (all, if none is named). `keepdim` keeps them with extent one. Throws `ShapeError` if
+/// there is no such axis or one is named twice; so do the other reductions.
 template <AnyTensor X> constexpr auto sum(X&& x, Axes axes = {}, bool keepdim = false) {
   return eval(op::Sum{axes, keepdim}, std::forward<X>(x));
 }
@@ -103,11 +104,13 @@ template <AnyTensor X> constexpr auto mean(X&& x, Axes axes = {}, bool keepdim =
 }
 
 /// The largest element over `axes` (all, if none is named). Ties share the gradient equally; NaN propagates.
+/// Throws `ShapeError` if there are none to choose from.
 template <AnyTensor X> constexpr auto max(X&& x, Axes axes = {}, bool keepdim = false) {
   return eval(op::Max{axes, keepdim}, std::forward<X>(x));
 }
 
 /// The smallest element over `axes` (all, if none is named). Ties share the gradient equally; NaN propagates.
+/// Throws `ShapeError` if there are none to choose from.
 template <AnyTensor X> constexpr auto min(X&& x, Axes axes = {}, bool keepdim = false) {
   return eval(op::Min{axes, keepdim}, std::forward<X>(x));
 }
