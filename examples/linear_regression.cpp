@@ -1,6 +1,8 @@
 // Fits a line to noisy points: all that training is, in one small loop.
 
-#include <taut/taut.hpp>
+#include <taut/cpu/cpu.hpp>
+#include <taut/nn/linear.hpp>
+#include <taut/optim/sgd.hpp>
 
 #include <cassert>
 #include <cmath>
