@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "fixture.hpp"
 #include "suite.hpp"
@@ -61,7 +62,21 @@ std::vector<Case> cases() {
 INSTANTIATE_TEST_SUITE_P(Arithmetic, OperatorSuite, testing::ValuesIn(cases()), case_name);
 
 TEST(Arithmetic, GivesWhatPyTorchDoesAtEdgePoints) {
-  EXPECT_TRUE(none(check_fixtures("arithmetic", programs_of(cases()))));
+  using Point = Difference::Point;
+  const auto gradient_at_nan = [](const Point& at) {
+    return at.operand >= 0 && (std::isnan(at.x[0]) || std::isnan(at.x[1]));
+  };
+  const auto logarithm_of_denormal = [](const Point& at) {
+    return at.operand == 1 && std::abs(at.x[0]) < std::numeric_limits<double>::min();
+  };
+  const auto roughly = [](const Point& at) { return std::abs(at.got / at.expected - 1) < 0.06; };
+  const std::string shared =
+      "NaN shares the gradient like a tie, where PyTorch gives it to both operands whole";
+  const std::vector<Difference> differences{
+      {"maximum", shared, gradient_at_nan, gives(0.5)},
+      {"minimum", shared, gradient_at_nan, gives(0.5)},
+      {"pow", "xsimd's log loses the scale of denormal doubles", logarithm_of_denormal, roughly, false}};
+  EXPECT_TRUE(none(check_fixtures("arithmetic", programs_of(cases()), {}, differences)));
 }
 
 }  // namespace

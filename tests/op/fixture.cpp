@@ -59,14 +59,14 @@ std::vector<double> elements_at(const Fixture& fixture, std::size_t size, std::s
 }
 
 /// Whether a value is what PyTorch or, where the two differ, Taut should give.
-bool is_right(const Fixture& fixture, int operand, double got, double expected, double allowed,
-              const std::vector<double>& x, const std::vector<Difference>& differences) {
+bool is_right(const Fixture& fixture, const Difference::Point& at, double allowed,
+              const std::vector<Difference>& differences) {
   for (const auto& difference : differences) {
-    if (difference.name != fixture.name || !difference.covers(operand, x)) continue;
-    if (agree(got, difference.instead, 0)) return true;
+    if (difference.name != fixture.name || !difference.covers(at)) continue;
+    if (difference.accepts(at)) return true;
     if (difference.on_purpose) return false;
   }
-  return agree(got, expected, allowed);
+  return agree(at.got, at.expected, allowed);
 }
 
 /// Complains of each element that is off, with the operands there.
@@ -84,12 +84,13 @@ void compare_points(const std::string& what, const Fixture& fixture, int operand
     const double size = std::max(std::abs(expected.values[i]), tolerance.floor);
     const double allowed = ulps * std::max(size * static_cast<double>(std::numeric_limits<E>::epsilon()),
                                            static_cast<double>(std::numeric_limits<E>::denorm_min()));
-    const auto x = elements_at(fixture, got.values.size(), i);
-    if (is_right(fixture, operand, got.values[i], expected.values[i], allowed, x, differences)) continue;
-    std::string at;
-    for (const double value : x) at += (at.empty() ? "" : ", ") + number(value);
-    complaints.push_back(what + " at (" + at + "), element " + std::to_string(i) + ", is " +
-                         number(got.values[i]) + " instead of " + number(expected.values[i]));
+    const Difference::Point at{operand, elements_at(fixture, got.values.size(), i), got.values[i],
+                               expected.values[i]};
+    if (is_right(fixture, at, allowed, differences)) continue;
+    std::string x;
+    for (const double value : at.x) x += (x.empty() ? "" : ", ") + number(value);
+    complaints.push_back(what + " at (" + x + "), element " + std::to_string(i) + ", is " + number(at.got) +
+                         " instead of " + number(at.expected));
   }
 }
 

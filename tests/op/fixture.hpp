@@ -28,14 +28,24 @@ std::vector<Fixture> read_fixtures(const std::string& file);
 
 /// Where Taut does not give what PyTorch does, and why.
 struct Difference {
+  /// What can be decided by: which operand's gradient it is, or -1 for the result; the operands' elements at
+  /// the place; what Taut and PyTorch give there.
+  struct Point {
+    int operand;
+    std::vector<double> x;
+    double got, expected;
+  };
+
   std::string name;    ///< of the fixtures
   std::string reason;  ///< for the reader
-  /// Whether this is about an element of the result (operand -1) or of an operand's gradient, given the
-  /// operands' elements there.
-  std::function<bool(int operand, const std::vector<double>& x)> covers;
-  double instead;          ///< what Taut gives there
+  std::function<bool(const Point&)> covers, accepts;
   bool on_purpose = true;  ///< false: what PyTorch gives is right and just as welcome
 };
+
+/// Accepts one value.
+inline std::function<bool(const Difference::Point&)> gives(double value) {
+  return [=](const Difference::Point& at) { return at.got == value || (at.got != at.got && value != value); };
+}
 
 /// How far results may be off; gradients may be off by twice that.
 struct Tolerance {

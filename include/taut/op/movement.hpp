@@ -190,7 +190,7 @@ constexpr Shape resolve_reshape(const Shape& from, Shape to) {
 constexpr Shape flattened(const Shape& from, int start) {
   Shape to;
   std::int64_t rest = 1;
-  start = normalize_axis("flatten", start, from);
+  require(start >= 0 && start <= from.rank(), "flatten: the first axis to merge is out of range", from);
   for (int i = 0; i < from.rank(); ++i)
     if (i < start)
       to.push_back(from[i]);

@@ -139,7 +139,7 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
 
  private:
   static void check_rate(double rate) {
-    if (!(rate >= 0)) taut::detail::throw_error(Rule::name, "the learning rate must be at least 0");
+    if (rate < 0) taut::detail::throw_error(Rule::name, "the learning rate must be at least 0");
   }
 
   Rule rule_;
