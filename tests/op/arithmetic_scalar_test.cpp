@@ -25,9 +25,16 @@ Case with_number(std::string name, Programs call, double (*f)(double), Operand x
 #define TAUT_OF_X(expression) programs<1>([](auto&& x) { return expression; })
 #define TAUT_X std::forward<decltype(x)>(x)
 
+/// A single element may be the number's everywhere, without a gradient.
+Case extreme(std::string name, Programs call, double (*f)(double)) {
+  Case c = with_number(std::move(name), std::move(call), f, {.fill = lattice(0.5), .curved = false}, 0);
+  std::erase_if(c.shapes, [](const Shapes& shapes) { return shapes[0].rank() == 0; });
+  c.forward_shapes = {{{}}};
+  return c;
+}
+
 std::vector<Case> cases() {
   const Operand nonzero{.fill = away_from_zero(0.4)}, positive{.fill = between(0.4, 3)};
-  const Operand off_lattice{.fill = lattice(0.5), .curved = false};
   return {
       with_number("number_plus", TAUT_OF_X(2.5f + TAUT_X), [](double x) { return 2.5 + x; }),
       with_number("plus_number", TAUT_OF_X(TAUT_X + 3), [](double x) { return x + 3; }),
@@ -46,12 +53,10 @@ std::vector<Case> cases() {
           [](double x) { return 1 / (x * std::sqrt(x)); }, positive, 4),
       with_number(
           "power_of_2", TAUT_OF_X(pow(2, TAUT_X)), [](double x) { return std::exp2(x); }, {}, 4),
-      with_number(
-          "maximum_with_number", TAUT_OF_X(maximum(TAUT_X, 0.25)), [](double x) { return std::max(x, 0.25); },
-          off_lattice, 0),
-      with_number(
-          "minimum_with_number", TAUT_OF_X(minimum(0.25, TAUT_X)), [](double x) { return std::min(x, 0.25); },
-          off_lattice, 0),
+      extreme("maximum_with_number", TAUT_OF_X(maximum(TAUT_X, 0.25)),
+              [](double x) { return std::max(x, 0.25); }),
+      extreme("minimum_with_number", TAUT_OF_X(minimum(0.25, TAUT_X)),
+              [](double x) { return std::min(x, 0.25); }),
   };
 }
 

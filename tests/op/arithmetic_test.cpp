@@ -72,7 +72,12 @@ TEST(Arithmetic, GivesWhatPyTorchDoesAtEdgePoints) {
   const auto roughly = [](const Point& at) { return std::abs(at.got / at.expected - 1) < 0.06; };
   const std::string shared =
       "NaN shares the gradient like a tie, where PyTorch gives it to both operands whole";
+  const auto largest_to_the_1 = [](const Point& at) {
+    return at.operand < 0 && at.x[1] == 1 && std::abs(at.x[0]) == std::numeric_limits<double>::max();
+  };
+  const auto the_base = [](const Point& at) { return at.got == at.x[0]; };
   const std::vector<Difference> differences{
+      {"pow", "the power of 1 of the largest double, where PyTorch overflows", largest_to_the_1, the_base},
       {"maximum", shared, gradient_at_nan, gives(0.5)},
       {"minimum", shared, gradient_at_nan, gives(0.5)},
       {"pow", "xsimd's log loses the scale of denormal doubles", logarithm_of_denormal, roughly, false}};

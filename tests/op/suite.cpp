@@ -8,13 +8,31 @@
 
 namespace taut::test {
 
+namespace {
+
+/// Runs a check for each list of shapes; what it throws is a complaint as well.
+template <class Check>
+void for_each_shapes(const Case& c, const std::vector<Shapes>& all, Complaints& complaints,
+                     const Check& check) {
+  for (const auto& shapes : all) try {
+      check(shapes);
+    } catch (const std::exception& error) {
+      complaints.push_back(c.name + " " + describe(shapes) + " throws: " + error.what());
+    }
+}
+
+/// How many complaints a failing test shows; all of them if the environment has TAUT_ALL_COMPLAINTS.
+std::size_t most_shown() { return std::getenv("TAUT_ALL_COMPLAINTS") ? std::size_t(-1) : 12; }
+
+}  // namespace
+
 Complaints check_values(const Case& c) {
   Complaints complaints;
-  for (const auto& shapes : c.all_shapes()) {
+  for_each_shapes(c, c.all_shapes(), complaints, [&](const Shapes& shapes) {
     check_values<float>(c, c.call.single, shapes, complaints);
     check_values<double>(c, c.call.plain, shapes, complaints);
     check_shape(c, shapes, complaints);
-  }
+  });
   for (const auto& shapes : c.rejected) check_rejected(c, shapes, complaints);
   return complaints;
 }
@@ -22,23 +40,18 @@ Complaints check_values(const Case& c) {
 Complaints check_gradients(const Case& c) {
   Complaints complaints;
   if (!c.has_gradient) return complaints;
-  for (const auto& shapes : c.shapes) check_gradients(c, shapes, complaints);
+  for_each_shapes(c, c.shapes, complaints,
+                  [&](const Shapes& shapes) { check_gradients(c, shapes, complaints); });
   return complaints;
 }
 
 Complaints check_second_derivatives(const Case& c) {
   Complaints complaints;
   if (!c.has_gradient) return complaints;
-  for (const auto& shapes : c.shapes) check_second_derivatives(c, shapes, complaints);
+  for_each_shapes(c, c.shapes, complaints,
+                  [&](const Shapes& shapes) { check_second_derivatives(c, shapes, complaints); });
   return complaints;
 }
-
-namespace {
-
-/// How many complaints a failing test shows; all of them if the environment has TAUT_ALL_COMPLAINTS.
-std::size_t most_shown() { return std::getenv("TAUT_ALL_COMPLAINTS") ? std::size_t(-1) : 12; }
-
-}  // namespace
 
 testing::AssertionResult none(const Complaints& complaints) {
   if (complaints.empty()) return testing::AssertionSuccess();
