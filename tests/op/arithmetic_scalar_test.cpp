@@ -55,8 +55,8 @@ std::vector<Case> cases() {
           "power_of_2", TAUT_OF_X(pow(2, TAUT_X)), [](double x) { return std::exp2(x); }, {}, 4),
       extreme("maximum_with_number", TAUT_OF_X(maximum(TAUT_X, 0.25)),
               [](double x) { return std::max(x, 0.25); }),
-      extreme("minimum_with_number", TAUT_OF_X(minimum(0.25, TAUT_X)),
-              [](double x) { return std::min(x, 0.25); }),
+      extreme("minimum_with_number", TAUT_OF_X(minimum(1.25, TAUT_X)),
+              [](double x) { return std::min(x, 1.25); }),
   };
 }
 
