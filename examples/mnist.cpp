@@ -59,7 +59,9 @@ Options parse(CommandLine& line) {
                              "learning rate, halved every 5 epochs");
   options.seed = static_cast<std::uint64_t>(
       line.integer("--seed", 1, 0, "of the first weights and of the order of the images"));
-  options.threads = line.integer("--threads", 0, 0, "threads that compute; 0 takes one a core");
+  options.threads = line.integer("--threads", 1, 0,
+                                 "threads that compute, of which a network this small gains little; 0 takes "
+                                 "one a core");
   options.workers = line.integer("--workers", 1, 0, "threads that read batches ahead");
   options.load = line.text("--load", "", "safetensors file of the weights to start from");
   options.save = line.text("--save", "", "safetensors file for the weights at the end");

@@ -15,10 +15,10 @@ fail() {
   exit 1
 }
 
-# mnist OPTIONS...: leaves `output`, `errors` and $status. A small network gains nothing from threads.
+# mnist OPTIONS...: leaves `output`, `errors` and $status.
 mnist() {
   status=0
-  "$program" --threads 1 "$@" >output 2>errors || status=$?
+  "$program" "$@" >output 2>errors || status=$?
 }
 
 succeeds() {
