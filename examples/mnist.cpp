@@ -3,6 +3,7 @@
 //     mnist --epochs 3 --save mnist.safetensors     trains and keeps the weights
 //     mnist --load mnist.safetensors --epochs 0     measures them
 
+#include <taut/concepts.hpp>
 #include <taut/cpu/cpu.hpp>
 #include <taut/data/data_loader.hpp>
 #include <taut/data/mnist.hpp>
@@ -27,7 +28,7 @@ using namespace taut;
 namespace {
 
 /// Images [n, 1, 28, 28] to logits [n, 10].
-template <AnyTensor T> struct Classifier {
+template <BlasTensor T> struct Classifier {
   nn::Linear<T> hidden1, hidden2, out;
 
   static Classifier make(Rng& rng) {
