@@ -1,5 +1,5 @@
 // The toy backend against the CPU backend: values, derivatives, the other interpretations, and training runs
-// of the same model with the same optimizers.
+// of the same model with the same optimizer.
 
 #include "toy_backend.hpp"
 
@@ -42,7 +42,7 @@ std::pair<T, T> run(const Program<T>& plain, const Program<Grad<T>>& program, co
   Rng rng{1};
   const auto x = Grad<T>(T::normal(shape, 0, 1, rng)).track();
   Tape<T> tape;
-  tape.backward(sum(sin(program(x))));
+  tape.backward(sum(square(program(x))));
   return {plain(x.value()), x.grad()};
 }
 
@@ -138,7 +138,7 @@ TEST(ToyBackend, TakesStaticShapes) {
 
 template <BlasTensor T> struct Classifier {
   nn::Linear<T> hidden, out;
-  T operator()(const T& x) const { return out(tanh(hidden(x))); }
+  T operator()(const T& x) const { return out(relu(hidden(x))); }
 
   static Classifier make(Rng& rng) {
     return {nn::Linear<T>::make(4, 8, rng), nn::Linear<T>::make(8, 3, rng)};
@@ -146,11 +146,11 @@ template <BlasTensor T> struct Classifier {
 };
 
 /// The losses of a training run on random data.
-template <class Optimizer, class T> std::vector<double> train(Classifier<Grad<T>> model) {
+template <class T> std::vector<double> train(Classifier<Grad<T>> model) {
   Rng rng{7};
   const T x = T::normal({12, 4}, 0, 1, rng);
   const auto y = labels<T>({0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2});
-  Optimizer optimizer{model, {.lr = 0.1f}};
+  optim::AdamW optimizer{model, {.lr = 0.1}};
   optimizer.set_clip_norm(0.3);
   std::vector<double> losses;
   for (int step = 0; step < 20; ++step) {
@@ -163,18 +163,13 @@ template <class Optimizer, class T> std::vector<double> train(Classifier<Grad<T>
   return losses;
 }
 
-template <class Optimizer> void expect_same_training() {
+TEST(ToyBackend, TrainsAsTheCpuDoesStepByStep) {
   Rng rng{42}, same{42};
-  const auto toy = train<Optimizer>(Classifier<Grad<toy::Array>>::make(rng));
-  const auto cpu = train<Optimizer>(Classifier<Grad<Double>>::make(same));
+  const auto toy = train(Classifier<Grad<toy::Array>>::make(rng));
+  const auto cpu = train(Classifier<Grad<Double>>::make(same));
   ASSERT_EQ(toy.size(), cpu.size());
   for (std::size_t step = 0; step < toy.size(); ++step) EXPECT_NEAR(toy[step], cpu[step], 1e-10) << step;
   EXPECT_LT(toy.back(), toy.front() - 0.05);
-}
-
-TEST(ToyBackend, TrainsAsTheCpuDoesStepByStep) {
-  expect_same_training<optim::Sgd>();
-  expect_same_training<optim::AdamW>();
 }
 
 TEST(ToyBackend, ExchangesModelsWithTheCpu) {
@@ -207,7 +202,7 @@ TEST(ToyBackend, LeavesOtherHandlesAloneWhenItUpdates) {
   auto model = nn::Linear<Grad<toy::Array>>::make(3, 2, rng);
   const auto before = rebind<toy::Array>(model);
   const auto values = before.weight.to_host();
-  optim::Sgd optimizer{model, {.lr = 0.5f}};
+  optim::Sgd optimizer{model, {.lr = 0.5}};
   Tape<toy::Array> tape;
   tape.backward(sum(square(model(toy::Array::ones({1, 3})))));
   optimizer.step();
