@@ -26,16 +26,19 @@ Oracle product(op::Matmul options) {
     shape.push_back(a.shape[ta ? -1 : -2]);
     shape.push_back(b.shape[tb ? -2 : -1]);
     Reference result{shape, {}};
+    // Along k the operands advance by one element or by one row.
+    const std::int64_t step_a = ta ? a.shape[-1] : 1, step_b = tb ? 1 : b.shape[-1];
     for_each_index(shape, [&](const Index& index) {
       const auto last = index.size() - 1;
-      const std::int64_t i = index[last - 1], j = index[last];
+      Index at_a = index, at_b = index;
+      at_a[last - 1] = ta ? 0 : index[last - 1], at_a[last] = ta ? index[last - 1] : 0;
+      at_b[last - 1] = tb ? index[last] : 0, at_b[last] = tb ? 0 : index[last];
+      auto i = flat_broadcast(a.shape, at_a), j = flat_broadcast(b.shape, at_b);
       double total = 0, scale = 0;
       for (std::int64_t k = 0; k < a.shape[ta ? -2 : -1]; ++k) {
-        Index at_a = index, at_b = index;
-        at_a[last - 1] = ta ? k : i, at_a[last] = ta ? i : k;
-        at_b[last - 1] = tb ? j : k, at_b[last] = tb ? k : j;
-        const double term = a.values[flat_broadcast(a.shape, at_a)] * b.values[flat_broadcast(b.shape, at_b)];
+        const double term = a.values[i] * b.values[j];
         total += term, scale += std::abs(term);
+        i += static_cast<std::size_t>(step_a), j += static_cast<std::size_t>(step_b);
       }
       result.values.push_back(total);
       result.scale.push_back(scale);
@@ -94,13 +97,14 @@ Reference linear_by_definition(const std::vector<Reference>& operands) {
   const Reference &x = operands[0], &weight = operands[1], &bias = operands[2];
   Reference result{x.shape, {}};
   result.shape[-1] = weight.shape[0];
+  const auto inputs = static_cast<std::size_t>(weight.shape[1]);
   for_each_index(result.shape, [&](const Index& index) {
-    const std::int64_t j = index.back();
-    double total = bias.values[static_cast<std::size_t>(j)], scale = std::abs(total);
-    for (std::int64_t k = 0; k < weight.shape[1]; ++k) {
-      Index at = index;
-      at.back() = k;
-      const double term = x.values[flat(x.shape, at)] * weight.values[flat(weight.shape, {j, k})];
+    const auto outputs = static_cast<std::size_t>(weight.shape[0]),
+               j = static_cast<std::size_t>(index.back());
+    const std::size_t row = result.values.size() / outputs;
+    double total = bias.values[j], scale = std::abs(total);
+    for (std::size_t k = 0; k < inputs; ++k) {
+      const double term = x.values[row * inputs + k] * weight.values[j * inputs + k];
       total += term, scale += std::abs(term);
     }
     result.values.push_back(total);

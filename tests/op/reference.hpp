@@ -56,10 +56,13 @@ inline std::size_t flat(const Shape& shape, const Index& index) {
 
 /// The position in a tensor that broadcasts: leading axes are dropped, extents of one stay at 0.
 inline std::size_t flat_broadcast(const Shape& shape, const Index& index) {
-  Index own(index.end() - shape.rank(), index.end());
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    if (shape[axis] == 1) own[static_cast<std::size_t>(axis)] = 0;
-  return flat(shape, own);
+  const std::size_t dropped = index.size() - static_cast<std::size_t>(shape.rank());
+  std::int64_t position = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = shape[axis] == 1 ? 0 : index[dropped + static_cast<std::size_t>(axis)];
+    position = position * shape[axis] + i;
+  }
+  return static_cast<std::size_t>(position);
 }
 
 /// NumPy's broadcasting of shapes that are known to fit.
