@@ -42,32 +42,29 @@ template <BlasTensor T> struct Classifier {
 using Network = Classifier<Grad<CpuArray>>;  // `Grad`: this one can be trained
 
 struct Options {
-  std::string data, optimizer, load, save, csv;
-  double lr;
-  int epochs, batch_size, threads, workers;
-  std::uint64_t seed;
+  std::string data, optimizer = "sgd", load, save, csv;
+  double lr = 0;
+  int epochs = 10, batch_size = 64, threads = 1, workers = 1;
+  std::uint64_t seed = 1;
 };
 
-Options parse(CommandLine& line) {
-  Options options;
-  options.data = line.text("--data", "",
-                           "directory of the four IDX files; unless given, data/mnist, or else the "
-                           "Fashion-MNIST of Debian's package dataset-fashion-mnist");
-  options.epochs = line.integer("--epochs", 10, 0, "passes over the training images; 0 only measures");
-  options.batch_size = line.integer("--batch-size", 64, 1, "images a step");
-  options.optimizer = line.choice("--optimizer", {"sgd", "adam", "adamw"}, "update rule");
-  options.lr = line.positive("--lr", options.optimizer == "sgd" ? 0.01 : 0.001, "0.01; adam and adamw 0.001",
-                             "learning rate, halved every 5 epochs");
-  options.seed = static_cast<std::uint64_t>(
-      line.integer("--seed", 1, 0, "of the first weights and of the order of the images"));
-  options.threads = line.integer("--threads", 1, 0,
-                                 "threads that compute, of which a network this small gains little; 0 takes "
-                                 "one a core");
-  options.workers = line.integer("--workers", 1, 0, "threads that read batches ahead");
-  options.load = line.text("--load", "", "safetensors file of the weights to start from");
-  options.save = line.text("--save", "", "safetensors file for the weights at the end");
-  options.csv = line.text("--csv", "", "file for a table of the epochs");
-  return options;
+void declare(CommandLine& line, Options& options) {
+  line.text(
+      "--data", options.data,
+      "directory of the four IDX files; unless given, data/mnist, or else the Fashion-MNIST of Debian's "
+      "package dataset-fashion-mnist");
+  line.integer("--epochs", options.epochs, 0, "passes over the training images; 0 only measures");
+  line.integer("--batch-size", options.batch_size, 1, "images a step");
+  line.choice("--optimizer", options.optimizer, {"sgd", "adam", "adamw"}, "update rule");
+  line.positive("--lr", options.lr,
+                "learning rate, halved every 5 epochs; unless given, 0.01 for sgd, 0.001 for the others");
+  line.integer("--seed", options.seed, "of the first weights and of the order of the images");
+  line.integer("--threads", options.threads, 0,
+               "threads that compute, of which a network this small gains little; 0 takes one a core");
+  line.integer("--workers", options.workers, 0, "threads that read batches ahead");
+  line.text("--load", options.load, "safetensors file of the weights to start from");
+  line.text("--save", options.save, "safetensors file for the weights at the end");
+  line.text("--csv", options.csv, "file for a table of the epochs");
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options, Network& network) {
@@ -140,10 +137,11 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   try {
-    CommandLine line(argc, argv);
-    const Options options = parse(line);
-    if (line.finish("Trains a network to recognise the images of MNIST, or of a data set in its format."))
-      return 0;
+    Options options;
+    CommandLine line("Trains a network to recognise the images of MNIST, or of a data set in its format.");
+    declare(line, options);
+    if (!line.parse(argc, argv)) return 0;
+    if (options.lr == 0) options.lr = options.optimizer == "sgd" ? 0.01 : 0.001;
     run(options);
   } catch (const std::exception& error) {
     std::cerr << "mnist: " << error.what() << '\n';

@@ -110,22 +110,23 @@ fi
 
 succeeds --help
 for option in data epochs batch-size optimizer lr seed threads workers load save csv; do says "--$option "; done
-says 'passes over the training images; 0 only measures [10]'
+says '--epochs INT=10'
+says 'passes over the training images; 0 only measures'
 
 # Bad options.
 refuses '--epochs: expected a whole number of at least 0, got -3' --epochs -3
 refuses '--epochs: expected a whole number of at least 0, got 2.5' --epochs=2.5
 refuses '--epochs: expected a whole number of at least 0, got 99999999999' --epochs 99999999999
-refuses '--epochs: expected a whole number of at least 0, got ' --epochs ''
+refuses '--epochs: expected a whole number of at least 0, got nothing' --epochs ''
 refuses '--batch-size: expected a whole number of at least 1, got 0' --batch-size 0
 for rate in nan -1 0 inf 1e99 fast; do refuses "--lr: expected a number above 0, got $rate" --lr $rate; done
 refuses '--optimizer: expected one of sgd, adam, adamw, got rmsprop' --optimizer rmsprop
 refuses '--threads: expected a whole number of at least 0, got -1' --threads -1
 refuses '--workers: expected a whole number of at least 0, got -1' --workers -1
 refuses '--seed: expected a whole number of at least 0, got -1' --seed -1
-refuses '--seed: the value is missing' --seed
-refuses 'there is no option --epoch;' --epoch 3
-refuses 'there is no option again;' again
+refuses '--seed: 1 required UINT missing' --seed
+refuses 'not expected: 3 --epoch; --help lists' --epoch 3
+refuses 'not expected: again; --help lists' again
 
 # Bad data.
 refuses 'sh examples/download.sh mnist nowhere' --data nowhere
