@@ -9,6 +9,7 @@
 #include <taut/data/mnist.hpp>
 #include <taut/io/model.hpp>
 #include <taut/nn/linear.hpp>
+#include <taut/nn/summary.hpp>
 #include <taut/optim/adam.hpp>
 #include <taut/optim/schedule.hpp>
 #include <taut/optim/sgd.hpp>
@@ -88,12 +89,6 @@ std::string find_data(const Options& options) {
   return only_debian ? data::fashion_mnist_directory : here;
 }
 
-void describe(const Network& network) {
-  std::cout << "network: " << parameter_count(network) << " parameters\n";
-  for (const auto& [name, tensor] : named_tensors(network))
-    std::cout << "  " << name << ' ' << tensor.shape() << '\n';
-}
-
 /// The table of the epochs, if one is wanted.
 struct OptionalLog {
   std::optional<train::CsvLog> log;
@@ -116,7 +111,7 @@ void run(const Options& options) {
 
   Rng rng{options.seed};
   auto network = Network::make(rng);
-  describe(network);
+  std::cout << summary(network);
   if (!options.load.empty()) io::load(network, options.load);
   if (!options.save.empty())
     io::ReplacementFile writable(options.save);  // throws now, not after the training

@@ -14,6 +14,7 @@
 #include "nn/linear.hpp"
 #include "nn/mlp.hpp"
 #include "nn/model.hpp"
+#include "nn/summary.hpp"
 #include "optim/adam.hpp"
 #include "optim/schedule.hpp"
 #include "optim/sgd.hpp"

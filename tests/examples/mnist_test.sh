@@ -66,8 +66,8 @@ learn="--data set --batch-size 10 --lr 0.1 --workers 0"
 # Training: what it prints and leaves behind.
 succeeds $learn --epochs 8 --save model.safetensors --csv run.csv
 says 'data: set, 100 images to train, 20 to test'
-says 'network: 109386 parameters'
-says 'hidden1.weight [128, 784]'
+says '109386 parameters'
+says 'hidden1.weight  [128, 784]  100352'
 says 'epoch 1/8  loss 2.'
 says 'test accuracy 100%'
 [ "$(wc -l <run.csv)" -eq 9 ] || fail 'the table has not a row an epoch'
