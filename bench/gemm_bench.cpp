@@ -1,14 +1,14 @@
 // Matrix products: `cpu::gemm` against its portable kernel and against oneDNN's matmul primitive called
-// directly, with memory objects made once. All three run in turn within each iteration, so that they meet the
-// same machine. The columns are GFLOP/s of the fastest iteration (the median also measures the machine's
-// other guests); `of_direct` is the median over iterations of gemm's speed relative to the direct call's,
+// directly, with memory objects made once. All three run in turn within each round, so that they meet the
+// same machine. The columns are GFLOP/s of the fastest round (the median also measures the machine's
+// other guests); `of_direct` is the median over rounds of gemm's speed relative to the direct call's,
 // `of_peak` the share of the fused multiply-add peak measured in the same run.
 
 #include <benchmark/benchmark.h>
+#include <taut/cpu/array.hpp>
 #include <taut/cpu/gemm.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fma_peak.hpp"
+#include "interleaved.hpp"
 
 namespace {
 
@@ -25,10 +26,13 @@ struct Operands {
   std::vector<float> a, b, bias, c;
 
   explicit Operands(const Gemm& g)
-      : a(std::size_t(g.m * g.k), 0.5f),
-        b(std::size_t(g.k * g.n), 0.25f),
-        bias(std::size_t(g.n), 1.0f),
-        c(std::size_t(g.m * g.n)) {}
+      : a(random(g.m * g.k)), b(random(g.k * g.n)), bias(random(g.n)), c(std::size_t(g.m * g.n)) {}
+
+ private:
+  static std::vector<float> random(std::int64_t n) {
+    static taut::Rng rng{1};
+    return taut::CpuArray::normal({n}, 0, 1, rng).to_host();
+  }
 };
 
 #if TAUT_HAS_ONEDNN
@@ -67,17 +71,6 @@ class Direct {
 };
 #endif
 
-double seconds_per_call(const std::function<void()>& call, int calls) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < calls; ++i) call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 double peak(int threads) {
   static std::map<int, double> peaks;
   double& value = peaks[threads];
@@ -102,23 +95,17 @@ void product(benchmark::State& state, Gemm g, bool with_bias, int threads) {
 #endif
   const double flops = 2.0 * double(g.m) * double(g.n) * double(g.k);
   const int calls = std::max(1, int(2e6 / flops));
-  std::vector<double> chosen_times, portable_times, direct_times, ratios;
-  for (const auto& call : {chosen, portable, direct}) call();
-  for (auto _ : state) {
-    direct_times.push_back(seconds_per_call(direct, calls));
-    chosen_times.push_back(seconds_per_call(chosen, calls));
-    portable_times.push_back(seconds_per_call(portable, calls));
-    ratios.push_back(direct_times.back() / chosen_times.back());
-    state.SetIterationTime(chosen_times.back());
-  }
+  const bench::Rounds seconds =
+      bench::run_in_turn({direct, chosen, portable}, calls, static_cast<int>(state.range(0)));
+  for (auto _ : state) state.SetIterationTime(bench::median(seconds[1]));
   const auto best_rate = [flops](const std::vector<double>& times) {
     return flops / std::ranges::min(times);
   };
-  state.counters["gemm"] = best_rate(chosen_times) * 1e-9;
-  state.counters["portable"] = best_rate(portable_times) * 1e-9;
-  state.counters["direct"] = best_rate(direct_times) * 1e-9;
-  state.counters["of_direct"] = median(ratios);
-  state.counters["of_peak"] = best_rate(chosen_times) / peak(threads);
+  state.counters["gemm"] = best_rate(seconds[1]) * 1e-9;
+  state.counters["portable"] = best_rate(seconds[2]) * 1e-9;
+  state.counters["direct"] = best_rate(seconds[0]) * 1e-9;
+  state.counters["of_direct"] = bench::median_ratio(seconds, 0, 1);
+  state.counters["of_peak"] = best_rate(seconds[1]) / peak(threads);
 }
 
 struct Case {
@@ -153,7 +140,8 @@ const bool registered = [] {
       benchmark::RegisterBenchmark(name.c_str(), product, c.g, c.bias, threads)
           ->UseManualTime()
           ->Unit(benchmark::kMicrosecond)
-          ->Iterations(c.g.m >= 1024 ? 20 : 300);
+          ->Arg(c.g.m >= 1024 ? 20 : 300)
+          ->Iterations(1);
     }
   return true;
 }();
