@@ -1,6 +1,8 @@
 #pragma once
 // Data: sets, their file formats, and batches of them.
 
+#include "byte_images.hpp"
+#include "cifar.hpp"
 #include "data_loader.hpp"
 #include "dataset.hpp"
 #include "idx.hpp"
