@@ -1,9 +1,11 @@
 #pragma once
 // Data: sets, their file formats, and batches of them.
 
+#include "augment.hpp"
 #include "byte_images.hpp"
 #include "cifar.hpp"
 #include "data_loader.hpp"
 #include "dataset.hpp"
 #include "idx.hpp"
+#include "mix.hpp"
 #include "mnist.hpp"
