@@ -4,12 +4,16 @@
 #include <concepts>
 
 #include "op/arithmetic.hpp"
+#include "op/batch_norm.hpp"
 #include "op/compare.hpp"
+#include "op/conv2d.hpp"
 #include "op/cross_entropy.hpp"
 #include "op/dropout.hpp"
 #include "op/matmul.hpp"
+#include "op/max_pool2d.hpp"
 #include "op/movement.hpp"
 #include "op/reduce.hpp"
+#include "op/resample2d.hpp"
 #include "op/softmax.hpp"
 #include "op/unary.hpp"
 
@@ -56,11 +60,27 @@ template <class T>
 concept BlasTensor = Tensor<T> && BinaryOperators<T, op::Matmul> && Evaluates<T, op::Linear, T, T, T> &&
     UnaryOperators<T, op::Softmax, op::LogSoftmax> && Evaluates<T, op::CrossEntropy, T, typename T::Index>;
 
+/// A `BlasTensor` with convolution, pooling, resampling and batch normalisation of images.
+template <class T>
+concept ImageTensor = BlasTensor<T> && BinaryOperators<T, op::Conv2d> && Evaluates<T, op::Conv2d, T, T, T> &&
+    UnaryOperators<T, op::MaxPool2d, op::AvgPool2d, op::AdaptiveAvgPool2d, op::Upsample2d,
+                   op::BatchStatistics> && Evaluates<T, op::BatchNorm, T, T, T, T> &&
+    Evaluates<T, op::BatchNormAddRelu, T, T, T, T, T>;
+
 /// A `BlasTensor` with what gradient rules are made of: required of the T in `Grad<T>`, never of `Grad<T>`
 /// itself.
 template <class T>
 concept DifferentiableTensor = BlasTensor<T> && UnaryOperators<T, op::Unslice> &&
     Evaluates<T, op::Pick, T, typename T::Index> && Evaluates<T, op::Unpick, T, typename T::Index> &&
     Evaluates<T, op::CrossEntropyGradient, T, T, typename T::Index>;
+
+/// An `ImageTensor` with what gradient rules are made of.
+template <class T>
+concept DifferentiableImageTensor = ImageTensor<T> && DifferentiableTensor<T> &&
+    BinaryOperators<T, op::Conv2dDataGradient, op::Conv2dWeightGradient, op::MaxPool2dPick,
+                    op::MaxPool2dGradient> &&
+    UnaryOperators<T, op::ResampleGradient<op::AvgPool2d>, op::ResampleGradient<op::AdaptiveAvgPool2d>,
+                   op::ResampleGradient<op::Upsample2d>> && Evaluates<T, op::BatchNormSums, T, T, T, T, T> &&
+    Evaluates<T, op::BatchNormGradient, T, T, T, T, T, T>;
 
 }  // namespace taut

@@ -14,6 +14,9 @@ static_assert(DifferentiableTensor<Grad<CpuArray>>);
 static_assert(BlasTensor<ShapeTensor>);
 static_assert(BlasTensor<Grad<Grad<BasicCpuArray<double>>>>);
 static_assert(BlasTensor<Grad<Checked<Profiled<CpuArray>>>>);
+static_assert(ImageTensor<CpuArray> && ImageTensor<ShapeTensor> && ImageTensor<Grad<Checked<Profiled<CpuArray>>>>);
+static_assert(ImageTensor<Grad<Grad<BasicCpuArray<double>>>>);
+static_assert(DifferentiableImageTensor<CpuArray>);
 static_assert(!Tensor<int>);
 static_assert(!Tensor<std::vector<float>>);
 

@@ -30,6 +30,8 @@ namespace detail {
 /// The alignment of tensors' data: a cache line, and the width of the widest SIMD register.
 inline constexpr std::size_t alignment = 64;
 
+struct Form;
+
 /// What stands in front of a buffer's data. The links are used while the block is cached.
 struct alignas(alignment) Block {
   std::atomic<std::size_t> references{1};
@@ -39,6 +41,7 @@ struct alignas(alignment) Block {
   Block* below = nullptr;
   Block* newer = nullptr;  ///< neighbours in the list of all cached blocks by time of release
   Block* older = nullptr;
+  std::atomic<Form*> forms{nullptr};  ///< the same contents in other layouts, kept by `Buffer::keep_form`
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -190,7 +193,7 @@ class Pool {
   static constexpr std::size_t unset = ~std::size_t{0};
 
   /// A block for `bytes` bytes with one reference, its contents undefined. Throws `Error` if there is none.
-  static Block* acquire(std::size_t bytes) {
+  [[gnu::noinline]] static Block* acquire(std::size_t bytes) {
     if (bytes > detail::max_bytes) fail(bytes);
     const std::size_t size_class = detail::size_class_of(bytes);
     Block* block = take(size_class);
@@ -203,10 +206,13 @@ class Pool {
   }
 
   /// Takes back a block that nobody refers to any more.
-  static void release(Block* block) noexcept {
+  [[gnu::noinline]] static void release(Block* block) noexcept {
+    drop_forms(block);
     detail::poison(block->data(), detail::capacity_of(block->size_class));
     free_chain(put(block));
   }
+
+  static void drop_forms(Block* block) noexcept;
 
   /// Counts a block of the class as live, and returns a cached one, or null if there is none.
   static Block* take(std::size_t size_class) {
@@ -234,7 +240,7 @@ class Pool {
     return cache_.shrink(0);
   }
 
-  static Block* make(std::size_t bytes, std::size_t size_class) {
+  [[gnu::cold]] static Block* make(std::size_t bytes, std::size_t size_class) {
     void* memory = detail::system_allocate(detail::block_bytes(size_class));
     if (memory == nullptr) {
       trim();
@@ -264,7 +270,7 @@ class Pool {
     }
   }
 
-  [[noreturn]] static void fail(std::size_t bytes) {
+  [[noreturn, gnu::cold]] static void fail(std::size_t bytes) {
     throw Error("Buffer::allocate: out of memory: asked for " + std::to_string(bytes) + " bytes while " +
                 std::to_string(live_bytes()) + " are in use; use smaller tensors or batches");
   }
@@ -274,7 +280,7 @@ class Pool {
     return limit_;
   }
 
-  static std::size_t default_limit() {
+  [[gnu::cold]] static std::size_t default_limit() {
     const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || page_bytes <= 0) return std::size_t{1} << 30;
     return static_cast<std::size_t>(pages) / 4 * static_cast<std::size_t>(page_bytes);
@@ -284,6 +290,14 @@ class Pool {
   static inline constinit detail::Cache cache_;
   static inline constinit std::size_t live_bytes_ = 0;
   static inline constinit std::size_t limit_ = unset;
+};
+
+/// Names a layout of an array: `layout` is any number that means one, for arrays of the given extents.
+struct FormKey {
+  std::uint64_t layout = 0;
+  std::int64_t extents[6] = {};
+
+  friend bool operator==(const FormKey&, const FormKey&) = default;
 };
 
 /// A reference-counted handle to memory from the pool: what tensors hold. Copies share the memory. Threads
@@ -319,6 +333,19 @@ class Buffer {
 
   explicit operator bool() const noexcept { return block_ != nullptr; }
 
+  /// The same contents in another layout, as `keep_form` has kept them under `key`, or an empty handle. The
+  /// result lives as long as this memory does and is not written to.
+  Buffer form(const FormKey& key) const noexcept;
+
+  /// Keeps `other`, the same contents in another layout, together with this memory until that is written to
+  /// or released. Several threads may do so at once.
+  void keep_form(const FormKey& key, Buffer other) const;
+
+  /// Must be called before this memory is written to: drops the kept forms, which would be out of date.
+  void drop_forms() const noexcept {
+    if (block_ != nullptr) Pool::drop_forms(block_);
+  }
+
  private:
   explicit Buffer(detail::Block* block) noexcept : block_(block) {}
 
@@ -329,5 +356,34 @@ class Buffer {
 
   detail::Block* block_ = nullptr;
 };
+
+namespace detail {
+
+/// One kept form of a buffer, and the next.
+struct Form {
+  FormKey key;
+  Buffer buffer;
+  Form* next;
+};
+
+}  // namespace detail
+
+inline void Pool::drop_forms(Block* block) noexcept {
+  if (block->forms.load(std::memory_order_relaxed) == nullptr) return;
+  detail::Form* form = block->forms.exchange(nullptr, std::memory_order_acq_rel);
+  while (form != nullptr) delete std::exchange(form, form->next);
+}
+
+inline Buffer Buffer::form(const FormKey& key) const noexcept {
+  const detail::Form* form = block_ ? block_->forms.load(std::memory_order_acquire) : nullptr;
+  while (form != nullptr && !(form->key == key)) form = form->next;
+  return form != nullptr ? form->buffer : Buffer();
+}
+
+inline void Buffer::keep_form(const FormKey& key, Buffer other) const {
+  auto* const form = new detail::Form{key, std::move(other), block_->forms.load(std::memory_order_relaxed)};
+  while (!block_->forms.compare_exchange_weak(form->next, form, std::memory_order_acq_rel)) {
+  }
+}
 
 }  // namespace taut::cpu

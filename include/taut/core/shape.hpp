@@ -80,13 +80,13 @@ inline std::ostream& operator<<(std::ostream& out, const Shape& shape) { return 
 namespace detail {
 
 [[noreturn, gnu::cold]] inline void shape_error(std::string_view op, std::string_view message,
-                                                std::initializer_list<Shape> shapes) {
+                                                std::initializer_list<const Shape*> shapes) {
   std::string text(op);
   text += op.empty() ? "" : ": ";
   text += message;
   const char* separator = ": ";
-  for (const auto& shape : shapes) {
-    text += separator + to_string(shape);
+  for (const Shape* shape : shapes) {
+    text += separator + to_string(*shape);
     separator = " x ";
   }
   throw ShapeError(text);
@@ -98,13 +98,13 @@ namespace detail {
 /// is a compile error whose diagnostic shows this call, and so the message.
 template <std::same_as<Shape>... Shapes>
 constexpr void require(bool ok, const char* message, const Shapes&... shapes) {
-  if (!ok) detail::shape_error("", message, {shapes...});
+  if (!ok) detail::shape_error("", message, {&shapes...});
 }
 
 /// The same for rules that several operators share: the message starts with the operator's name.
 template <std::same_as<Shape>... Shapes>
 constexpr void require(bool ok, std::string_view op, const char* message, const Shapes&... shapes) {
-  if (!ok) detail::shape_error(op, message, {shapes...});
+  if (!ok) detail::shape_error(op, message, {&shapes...});
 }
 
 /// Throws `ShapeError` if an extent is negative.

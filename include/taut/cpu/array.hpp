@@ -1,7 +1,7 @@
 #pragma once
 // `CpuArray`: the leaf that computes on the CPU. A handle of a pooled, reference-counted buffer and a shape;
-// dense, row-major. Kernels stand in the other headers of this folder, under the names of the operators'
-// headers.
+// row-major, but for images, which have layouts of their own (layout.hpp). Kernels stand in the other headers
+// of this folder, under the names of the operators' headers.
 
 #include <cstdint>
 #include <span>
@@ -10,6 +10,7 @@
 #include "../core/pool.hpp"
 #include "../core/random.hpp"
 #include "../op/operator.hpp"
+#include "layout.hpp"
 #include "parallel.hpp"
 
 namespace taut {
@@ -31,12 +32,12 @@ inline std::size_t byte_count(const Shape& shape, std::size_t element_size) {
 inline void check_count(std::string_view function, std::size_t count, const Shape& shape) {
   byte_count(shape, 1);
   if (static_cast<std::int64_t>(count) != shape.size())
-    taut::detail::shape_error(function, std::to_string(count) + " values were given for the shape", {shape});
+    taut::detail::shape_error(function, std::to_string(count) + " values were given for the shape", {&shape});
 }
 
 }  // namespace cpu
 
-/// A dense array of E on the CPU. Copies share the buffer, which nobody changes while it is shared.
+/// An array of E on the CPU. Copies share the buffer, which nobody changes while it is shared.
 template <class E> class BasicCpuArray {
  public:
   using tensor_tag = void;
@@ -47,8 +48,8 @@ template <class E> class BasicCpuArray {
   BasicCpuArray() : shape_{0} {}
 
   /// An array whose elements the caller is about to write.
-  static BasicCpuArray uninitialized(const Shape& shape) {
-    return BasicCpuArray(cpu::Buffer::allocate(cpu::byte_count(shape, sizeof(E))), shape);
+  static BasicCpuArray uninitialized(const Shape& shape, cpu::Layout layout = cpu::Layout::dense) {
+    return BasicCpuArray(cpu::Buffer::allocate(cpu::byte_count(shape, sizeof(E))), shape, layout);
   }
 
   /// Every element is `value`.
@@ -83,13 +84,28 @@ template <class E> class BasicCpuArray {
   }
 
   const Shape& shape() const { return shape_; }
-  const E* data() const { return reinterpret_cast<const E*>(buffer_.data()); }
+
+  /// The elements in row-major order, converted to it if they lie otherwise. Valid while a copy of this array
+  /// lives, as are the following ones.
+  const E* data() const { return data(cpu::Layout::dense); }
+
+  /// The layout in which the elements lie.
+  cpu::Layout layout() const { return layout_; }
+
+  /// The elements in a layout, converted to it if they lie otherwise.
+  const E* data(cpu::Layout layout) const {
+    const auto* bytes = layout == layout_ ? buffer_.data() : in_layout(layout).data();
+    return reinterpret_cast<const E*>(bytes);
+  }
 
   /// The elements as a view, valid while a copy of this array lives.
   std::span<const E> span() const { return {data(), static_cast<std::size_t>(shape_.size())}; }
 
   /// The elements in row-major order.
-  std::vector<E> to_host() const { return {data(), data() + shape_.size()}; }
+  std::vector<E> to_host() const {
+    const E* from = data();
+    return {from, from + shape_.size()};
+  }
 
   /// The only element. Throws `ShapeError` if there are none or more.
   E item() const {
@@ -100,15 +116,40 @@ template <class E> class BasicCpuArray {
   /// Whether no other handle shares the buffer, so that a kernel that owns this one may overwrite it.
   bool unique() const { return buffer_.unique(); }
 
-  /// For kernels: write access to a buffer that nobody else can see.
-  E* mutable_data() { return reinterpret_cast<E*>(buffer_.data()); }
+  /// For kernels: write access to a buffer that nobody else can see, in this array's layout.
+  E* mutable_data() {
+    buffer_.drop_forms();
+    return reinterpret_cast<E*>(buffer_.data());
+  }
 
-  /// The same buffer under another shape of the same size.
-  BasicCpuArray with_shape(const Shape& shape) const& { return BasicCpuArray(buffer_, shape); }
-  BasicCpuArray with_shape(const Shape& shape) && { return BasicCpuArray(std::move(buffer_), shape); }
+  /// For kernels: where the elements lie, and other forms of them are kept.
+  const cpu::Buffer& buffer() const { return buffer_; }
+
+  /// The same elements in row-major order under another shape of the same size.
+  BasicCpuArray with_shape(const Shape& shape) const& {
+    return BasicCpuArray(in_layout(cpu::Layout::dense), shape);
+  }
+  BasicCpuArray with_shape(const Shape& shape) && {
+    if (layout_ != cpu::Layout::dense) return std::as_const(*this).with_shape(shape);
+    return BasicCpuArray(std::move(buffer_), shape);
+  }
 
  private:
-  BasicCpuArray(cpu::Buffer buffer, const Shape& shape) : buffer_(std::move(buffer)), shape_(shape) {}
+  BasicCpuArray(cpu::Buffer buffer, const Shape& shape, cpu::Layout layout = cpu::Layout::dense)
+      : buffer_(std::move(buffer)), shape_(shape), layout_(layout) {}
+
+  cpu::Buffer in_layout(cpu::Layout layout) const {
+    if (cpu::same_order(shape_, layout, layout_)) return buffer_;
+    cpu::FormKey key{static_cast<std::uint64_t>(layout), {}};
+    std::copy(shape_.begin(), shape_.end(), key.extents);
+    auto converted = buffer_.form(key);
+    if (converted) return converted;
+    converted = cpu::Buffer::allocate(buffer_.bytes());
+    cpu::convert_layout(shape_, reinterpret_cast<const E*>(buffer_.data()), layout_,
+                        reinterpret_cast<E*>(converted.data()), layout);
+    buffer_.keep_form(key, converted);
+    return converted;
+  }
 
   template <class F> static BasicCpuArray generate(const Shape& shape, F element) {
     auto array = uninitialized(shape);
@@ -121,6 +162,7 @@ template <class E> class BasicCpuArray {
 
   cpu::Buffer buffer_;
   Shape shape_;
+  cpu::Layout layout_ = cpu::Layout::dense;
 };
 
 using CpuArray = BasicCpuArray<float>;

@@ -54,10 +54,16 @@ template <class E> struct ErasedOperator {
 
 /// An operand of an elementwise operator; `owner` is set if it was passed as an rvalue.
 template <class E> struct ElementwiseOperand {
-  const E* data;
-  const Shape* shape;
+  const BasicCpuArray<E>* array;
   BasicCpuArray<E>* owner;
 };
+
+/// The layout in which operands of one shape meet: that of the first which is not dense.
+template <class E> Layout common_layout(const ElementwiseOperand<E>* operands, int count) {
+  for (int k = 0; k < count; ++k)
+    if (operands[k].array->layout() != Layout::dense) return operands[k].array->layout();
+  return Layout::dense;
+}
 
 /// How operands lie over the output of an elementwise operator: adjacent axes along which all of them advance
 /// alike are merged into one.
@@ -155,23 +161,26 @@ void map_broadcast(const ErasedOperator<E>& op, const BroadcastPlan& plan, int o
 /// nobody.
 template <class E>
 BasicCpuArray<E> elementwise(const ErasedOperator<E>& op, const ElementwiseOperand<E>* operands, int count) {
-  Shape shape = *operands[0].shape;
+  Shape shape = operands[0].array->shape();
   const Shape* shapes[max_operands] = {};
   const E* in[max_operands];
   bool dense = true;
   for (int k = 0; k < count; ++k) {
-    shapes[k] = operands[k].shape;
-    in[k] = operands[k].data;
+    shapes[k] = &operands[k].array->shape();
     dense = dense && *shapes[k] == shape;
   }
   if (!dense)
     for (int k = 1; k < count; ++k) shape = broadcast_shapes(op.name, shape, *shapes[k]);
+  const Layout layout = dense ? common_layout(operands, count) : Layout::dense;
+  for (int k = 0; k < count; ++k) in[k] = operands[k].array->data(layout);
   BasicCpuArray<E>* reusable = nullptr;
   for (int k = 0; k < count && !reusable; ++k)
-    if (operands[k].owner && operands[k].owner->unique() && *shapes[k] == shape) reusable = operands[k].owner;
+    if (operands[k].owner && operands[k].owner->unique() && operands[k].owner->layout() == layout &&
+        *shapes[k] == shape)
+      reusable = operands[k].owner;
   // The plan is made before the result, which may empty an operand and its shape.
   const BroadcastPlan plan = dense ? BroadcastPlan() : BroadcastPlan(shape, shapes, count);
-  auto result = reusable ? std::move(*reusable) : BasicCpuArray<E>::uninitialized(shape);
+  auto result = reusable ? std::move(*reusable) : BasicCpuArray<E>::uninitialized(shape, layout);
   const auto n = shape.size();
   if (n == 0) return result;
   if (dense)
@@ -183,9 +192,9 @@ BasicCpuArray<E> elementwise(const ErasedOperator<E>& op, const ElementwiseOpera
 
 template <class E, class X> ElementwiseOperand<E> elementwise_operand(X&& x) {
   if constexpr (std::is_lvalue_reference_v<X> || std::is_const_v<std::remove_reference_t<X>>)
-    return {x.data(), &x.shape(), nullptr};
+    return {&x, nullptr};
   else
-    return {x.data(), &x.shape(), &x};
+    return {&x, &x};
 }
 
 }  // namespace cpu

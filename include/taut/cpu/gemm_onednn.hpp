@@ -35,7 +35,7 @@ struct GemmHash {
 /// A matmul primitive and the memory objects that it is called with, whose data change with each call.
 class GemmPlan {
  public:
-  GemmPlan(const Gemm& g, bool bias) {
+  [[gnu::cold]] GemmPlan(const Gemm& g, bool bias) {
     const std::int64_t a_row = g.transpose_a ? 1 : g.k, a_column = g.transpose_a ? g.m : 1;
     const std::int64_t b_row = g.transpose_b ? 1 : g.n, b_column = g.transpose_b ? g.k : 1;
     // A dimension of one item is broadcast along the batch; its stride then only has to be valid.
@@ -64,7 +64,7 @@ class GemmPlan {
   }
 
  private:
-  void add(int name, const onednn::Descriptor& descriptor) {
+  [[gnu::cold]] void add(int name, const onednn::Descriptor& descriptor) {
     memory_[count_] = onednn::make_memory(descriptor);
     arguments_[count_] = {name, memory_[count_].get()};
     ++count_;

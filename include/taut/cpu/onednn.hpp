@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 #include "../core/error.hpp"
@@ -60,7 +61,7 @@ struct Session {
   }
 
  private:
-  Session() {
+  [[gnu::cold]] Session() {
     dnnl_engine_t new_engine = nullptr;
     check(dnnl_engine_create(&new_engine, dnnl_cpu, 0), "dnnl_engine_create");
     engine = Engine(new_engine);
@@ -73,6 +74,12 @@ struct Session {
 /// The shape and layout of an operand of floats; a default-constructed one stands for no operand.
 class Descriptor {
  public:
+#if DNNL_VERSION_MAJOR >= 3
+  using Pointer = const_dnnl_memory_desc_t;
+#else
+  using Pointer = const dnnl_memory_desc_t*;
+#endif
+
   Descriptor() = default;
 
   /// Dimension d has `dims[d]` elements, `strides[d]` apart.
@@ -90,13 +97,42 @@ class Descriptor {
 #endif
   }
 
-  auto get() const {
+  /// A layout that oneDNN has a name for; `dnnl_format_tag_any` leaves the choice to it.
+  Descriptor(std::span<const std::int64_t> dims, dnnl_format_tag_t tag) {
+    const int rank = static_cast<int>(dims.size());
 #if DNNL_VERSION_MAJOR >= 3
-    return static_cast<const_dnnl_memory_desc_t>(value_.get());
+    dnnl_memory_desc_t made = nullptr;
+    check(dnnl_memory_desc_create_with_tag(&made, rank, dims.data(), dnnl_f32, tag),
+          "dnnl_memory_desc_create_with_tag");
+    value_ = decltype(value_)(made);
+#else
+    check(dnnl_memory_desc_init_by_tag(&value_, rank, dims.data(), dnnl_f32, tag),
+          "dnnl_memory_desc_init_by_tag");
+    present_ = true;
+#endif
+  }
+
+  /// A copy of one of oneDNN's own.
+  explicit Descriptor(Pointer other) {
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_memory_desc_t made = nullptr;
+    check(dnnl_memory_desc_clone(&made, other), "dnnl_memory_desc_clone");
+    value_ = decltype(value_)(made);
+#else
+    value_ = *other;
+    present_ = true;
+#endif
+  }
+
+  Pointer get() const {
+#if DNNL_VERSION_MAJOR >= 3
+    return value_.get();
 #else
     return present_ ? &value_ : nullptr;
 #endif
   }
+
+  std::size_t bytes() const { return dnnl_memory_desc_get_size(get()); }
 
  private:
 #if DNNL_VERSION_MAJOR >= 3
@@ -106,6 +142,10 @@ class Descriptor {
   bool present_ = false;
 #endif
 };
+
+inline bool operator==(const Descriptor& a, const Descriptor& b) {
+  return dnnl_memory_desc_equal(a.get(), b.get()) != 0;
+}
 
 /// A memory object without data; `set_data` gives it some.
 inline Memory make_memory(const Descriptor& descriptor) {
@@ -125,6 +165,20 @@ inline Primitive make_primitive(const PrimitiveDescriptor& descriptor) {
   dnnl_primitive_t primitive = nullptr;
   check(dnnl_primitive_create(&primitive, descriptor.get()), "dnnl_primitive_create");
   return Primitive(primitive);
+}
+
+/// The layout of an operand that a primitive has settled on.
+inline Descriptor query(const PrimitiveDescriptor& primitive, dnnl_query_t what) {
+  return Descriptor(dnnl_primitive_desc_query_md(primitive.get(), what, 0));
+}
+
+/// Copies from one layout to another.
+inline PrimitiveDescriptor reorder_descriptor(const Descriptor& from, const Descriptor& to) {
+  const dnnl_engine_t engine = Session::of_this_thread().engine.get();
+  dnnl_primitive_desc_t made = nullptr;
+  check(dnnl_reorder_primitive_desc_create(&made, from.get(), engine, to.get(), engine, nullptr),
+        "dnnl_reorder_primitive_desc_create");
+  return PrimitiveDescriptor(made);
 }
 
 /// C = A B + bias; a default-constructed `bias` stands for none.

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "../op/reduce.hpp"
-#include "array.hpp"
+#include "channels.hpp"
 #include "movement.hpp"
 #include "simd.hpp"
 
@@ -167,10 +167,21 @@ void reduce(const BasicCpuArray<E>& x, const std::array<bool, max_rank>& reduced
   }
 }
 
+/// Whether all axes but the channels' of images are summed over, as for the gradient of a bias.
+inline bool is_channel_sum(const op::Sum& op, const Shape& from) {
+  const auto reduced = reduced_axes(op.name, op.axes, from);
+  return from.rank() == 4 && reduced[0] && !reduced[1] && reduced[2] && reduced[3];
+}
+
 }  // namespace cpu
 
 template <class E> BasicCpuArray<E> eval(const op::Sum& op, const BasicCpuArray<E>& x) {
   auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape()));
+  if constexpr (std::is_floating_point_v<E>)
+    if (cpu::is_channel_sum(op, x.shape())) {
+      cpu::sum_all_but_channels(x, out.mutable_data());
+      return out;
+    }
   cpu::reduce<cpu::SumReducer>(x, reduced_axes(op.name, op.axes, x.shape()), out.mutable_data());
   return out;
 }

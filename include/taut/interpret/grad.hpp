@@ -307,7 +307,7 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
     return eval(op, unwrap_operand<G>(std::forward<Xs>(xs))...);  // indices have no gradient
   } else {
     Tape<T>* tape = Tape<T>::innermost();
-    const std::uint32_t needs = tape ? detail::tracked_bits<T>(xs...) : 0;
+    const std::uint32_t needs = tape ? detail::tracked_bits<T>(xs...) & ~constant_operands<Op> : 0;
     if (!needs) return G(eval(op, unwrap_operand<G>(std::forward<Xs>(xs))...));
     if constexpr (ElementwiseOp<Op>) {
       return detail::differentiate_elementwise<T>(op, *tape, needs, std::forward<Xs>(xs)...);

@@ -62,6 +62,13 @@ template <class T> constexpr int depth() {
     return 0;
 }
 
+/// The operands of an operator, a bit each, through which no gradient passes, although they are tensors:
+/// those by which the derivative vanishes, or which the operator's rule accounts for otherwise.
+template <class Op> inline constexpr std::uint32_t constant_operands = 0;
+template <class Op>
+requires requires { Op::constant_operands; }
+inline constexpr std::uint32_t constant_operands<Op> = Op::constant_operands;
+
 namespace detail {
 template <class A, class B> using Deeper = std::conditional_t<(depth<A>() >= depth<B>()), A, B>;
 

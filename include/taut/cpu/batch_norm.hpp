@@ -1,0 +1,207 @@
+#pragma once
+// Batch normalisation in one pass each: statistics, result, sums of the gradient, gradient. All of it waits
+// for memory, so nothing is stored that can be computed again from what is read anyway: a ReLU's mask comes
+// from x.
+
+#include <cmath>
+
+#include "../op/batch_norm.hpp"
+#include "channels.hpp"
+
+namespace taut {
+
+namespace cpu {
+
+/// What normalises each channel: (x - mean) factor + bias, with factor = weight / deviation.
+template <class E> struct ChannelAffine {
+  std::vector<E> mean, factor, bias, inverse_deviation;
+
+  ChannelAffine(const BasicCpuArray<E>& weight, const BasicCpuArray<E>& own_bias,
+                const BasicCpuArray<E>& statistics, double eps) {
+    const auto c = static_cast<std::size_t>(weight.shape()[0]);
+    mean.assign(statistics.data(), statistics.data() + c);
+    bias.assign(own_bias.data(), own_bias.data() + c);
+    for (std::size_t i = 0; i < c; ++i) {
+      const double inverse = 1 / std::sqrt(static_cast<double>(statistics.data()[c + i]) + eps);
+      inverse_deviation.push_back(static_cast<E>(inverse));
+      factor.push_back(static_cast<E>(static_cast<double>(weight.data()[i]) * inverse));
+    }
+  }
+};
+
+/// The parameters of a run's channels, in registers.
+template <class S> struct RunAffine {
+  S mean, factor, bias;
+
+  template <class E>
+  RunAffine(const ChannelRun<S>& run, const ChannelAffine<E>& of)
+      : mean(run.parameters(of.mean.data())),
+        factor(run.parameters(of.factor.data())),
+        bias(run.parameters(of.bias.data())) {}
+
+  S centred(const S& x) const { return x - mean; }
+  S result(const S& x) const { return centred(x) * factor + bias; }
+
+  /// g, or 0 where a ReLU cut the result off.
+  S kept(const S& g, const S& x, bool relu) const { return relu ? select(result(x) <= S(0), S(0), g) : g; }
+};
+
+/// Two arrays of images meet in the layout of the first that is not dense.
+template <class E> Layout common_layout(const BasicCpuArray<E>& a, const BasicCpuArray<E>& b) {
+  return a.layout() == Layout::dense ? b.layout() : a.layout();
+}
+
+/// (x - mean) factor + bias, then + residual if there is one, then ReLU if it is wanted.
+template <class E>
+BasicCpuArray<E> normalize(const BasicCpuArray<E>& x, const ChannelAffine<E>& affine,
+                           const BasicCpuArray<E>* residual, bool relu) {
+  const Layout layout = residual ? common_layout(x, *residual) : x.layout();
+  auto out = BasicCpuArray<E>::uninitialized(x.shape(), layout);
+  const E *from = x.data(layout), *other = residual ? residual->data(layout) : nullptr;
+  E* const to = out.mutable_data();
+  const ImageView view = channel_view(x.shape(), layout);
+  for_each_block_of_images(view, [&](std::int64_t n, std::int64_t b) {
+    for_each_run<E>(view, n, b, [&]<class S>(const ChannelRun<S>& run) {
+      const RunAffine<S> own(run, affine);
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const auto at = run.offset + i * run.stride;
+        S y = own.result(load_as<S>(from + at));
+        if (other) y += load_as<S>(other + at);
+        store_as<S>(to + at, relu ? select(y <= S(0), S(0), y) : y);
+      }
+    });
+  });
+  return out;
+}
+
+}  // namespace cpu
+
+template <class E> BasicCpuArray<E> eval(const op::BatchStatistics& op, const BasicCpuArray<E>& x) {
+  auto out = BasicCpuArray<E>::uninitialized(op.shape(x.shape()));
+  const cpu::ImageView view = cpu::channel_view(x.shape(), x.layout());
+  const E* const from = x.data(x.layout());
+  const auto c = view.channels();
+  // Mean and squared deviations of each channel of each image, which then are merged (Chan, Golub and
+  // LeVeque, "Algorithms for Computing the Sample Variance", 1983): x is read from memory once, and nothing
+  // cancels.
+  const auto size = static_cast<std::size_t>(view.n * c);
+  std::vector<double> sums(size), squares(size);
+  std::vector<E> means(size);
+  const auto pixels = static_cast<double>(view.pixels);
+  cpu::for_each_block_of_images(view, [&](std::int64_t n, std::int64_t b) {
+    const auto at = n * c;
+    cpu::for_each_run<E>(view, n, b, [&]<class S>(const cpu::ChannelRun<S>& run) {
+      S sum(E(0));
+      for (std::int64_t i = 0; i < run.count; ++i) sum += cpu::load_as<S>(from + run.offset + i * run.stride);
+      run.template add<E>(sum, sums.data() + at);
+    });
+    for (auto i = at + b * view.block; i < at + (b + 1) * view.block; ++i)
+      means[static_cast<std::size_t>(i)] = static_cast<E>(sums[static_cast<std::size_t>(i)] / pixels);
+    cpu::for_each_run<E>(view, n, b, [&]<class S>(const cpu::ChannelRun<S>& run) {
+      const S centre = run.parameters(static_cast<const E*>(means.data()) + at);
+      S sum(E(0));
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const S d = cpu::load_as<S>(from + run.offset + i * run.stride) - centre;
+        sum += d * d;
+      }
+      run.template add<E>(sum, squares.data() + at);
+    });
+  });
+  for (std::int64_t i = 0; i < c; ++i) {
+    double mean = 0, square = 0;
+    for (auto at = static_cast<std::size_t>(i); at < size; at += static_cast<std::size_t>(c))
+      mean += sums[at];
+    mean /= pixels * static_cast<double>(view.n);
+    for (auto at = static_cast<std::size_t>(i); at < size; at += static_cast<std::size_t>(c)) {
+      // The squares are of deviations from means[at], the rounded mean of one image.
+      const double centre = static_cast<double>(means[at]), own = sums[at] / pixels;
+      square += squares[at] + pixels * ((own - mean) * (own - mean) - (own - centre) * (own - centre));
+    }
+    out.mutable_data()[i] = static_cast<E>(mean);
+    out.mutable_data()[c + i] = static_cast<E>(square / static_cast<double>(view.n * view.pixels));
+  }
+  return out;
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::BatchNorm& op, const BasicCpuArray<E>& x, const BasicCpuArray<E>& weight,
+                      const BasicCpuArray<E>& bias, const BasicCpuArray<E>& statistics) {
+  op.shape(x.shape(), weight.shape(), bias.shape(), statistics.shape());
+  const cpu::ChannelAffine<E> affine(weight, bias, statistics, op.options.eps);
+  return cpu::normalize<E>(x, affine, nullptr, op.options.relu);
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::BatchNormAddRelu& op, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<E>& weight, const BasicCpuArray<E>& bias,
+                      const BasicCpuArray<E>& statistics, const BasicCpuArray<E>& residual) {
+  op.shape(x.shape(), weight.shape(), bias.shape(), statistics.shape(), residual.shape());
+  const cpu::ChannelAffine<E> affine(weight, bias, statistics, op.options.eps);
+  return cpu::normalize<E>(x, affine, &residual, true);
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::BatchNormSums& op, const BasicCpuArray<E>& g, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<E>& weight, const BasicCpuArray<E>& bias,
+                      const BasicCpuArray<E>& statistics) {
+  auto out = BasicCpuArray<E>::uninitialized(
+      op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape()));
+  const cpu::ChannelAffine<E> affine(weight, bias, statistics, op.options.eps);
+  const auto layout = cpu::common_layout(x, g);
+  const E *const dy = g.data(layout), *const from = x.data(layout);
+  const bool relu = op.options.relu;
+  const auto sums = cpu::sum_channels<2, E>(
+      cpu::channel_view(x.shape(), layout),
+      [&]<class S>(const cpu::ChannelRun<S>& run, std::array<S, 2>& total) {
+        const cpu::RunAffine<S> own(run, affine);
+        for (std::int64_t i = 0; i < run.count; ++i) {
+          const auto at = run.offset + i * run.stride;
+          const S value = cpu::load_as<S>(from + at), kept = own.kept(cpu::load_as<S>(dy + at), value, relu);
+          total[0] += kept;
+          total[1] += kept * own.centred(value);
+        }
+      });
+  const auto c = affine.mean.size();
+  for (std::size_t i = 0; i < c; ++i) {
+    out.mutable_data()[i] = static_cast<E>(sums[i]);
+    out.mutable_data()[c + i] =
+        static_cast<E>(sums[c + i] * static_cast<double>(affine.inverse_deviation[i]));
+  }
+  return out;
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::BatchNormGradient& op, const BasicCpuArray<E>& g, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<E>& weight, const BasicCpuArray<E>& bias,
+                      const BasicCpuArray<E>& statistics, const BasicCpuArray<E>& sums) {
+  op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape(), sums.shape());
+  const cpu::ChannelAffine<E> affine(weight, bias, statistics, op.options.eps);
+  const auto layout = cpu::common_layout(x, g);
+  auto out = BasicCpuArray<E>::uninitialized(x.shape(), layout);
+  // factor (g - Σg/m - x̂ Σ(g x̂)/m) as factor g - constant - (x - mean) slope
+  const auto c = affine.mean.size();
+  const E scale = op.options.batch ? E(1) / static_cast<E>(taut::detail::channel_size(x.shape())) : E(0);
+  std::vector<E> constant(c), slope(c);
+  for (std::size_t i = 0; i < c; ++i) {
+    constant[i] = affine.factor[i] * sums.data()[i] * scale;
+    slope[i] = affine.factor[i] * sums.data()[c + i] * scale * affine.inverse_deviation[i];
+  }
+  const E *const dy = g.data(layout), *const from = x.data(layout);
+  E* const to = out.mutable_data();
+  const bool relu = op.options.relu;
+  const cpu::ImageView view = cpu::channel_view(x.shape(), layout);
+  cpu::for_each_block_of_images(view, [&](std::int64_t n, std::int64_t b) {
+    cpu::for_each_run<E>(view, n, b, [&]<class S>(const cpu::ChannelRun<S>& run) {
+      const cpu::RunAffine<S> own(run, affine);
+      const S offset = run.parameters(constant.data()), tilt = run.parameters(slope.data());
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const auto at = run.offset + i * run.stride;
+        const S value = cpu::load_as<S>(from + at), kept = own.kept(cpu::load_as<S>(dy + at), value, relu);
+        cpu::store_as<S>(to + at, own.factor * kept - offset - own.centred(value) * tilt);
+      }
+    });
+  });
+  return out;
+}
+
+}  // namespace taut

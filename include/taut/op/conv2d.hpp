@@ -1,0 +1,191 @@
+#pragma once
+// Two-dimensional convolution, and the two operators that its gradients are: the three are closed under
+// differentiation, since each is linear in each operand.
+
+#include <array>
+#include <string_view>
+
+#include "reduce.hpp"
+
+namespace taut {
+
+/// A number for the height and one for the width of an image; a single number stands for both.
+struct HeightWidth {
+  std::int64_t h = 0, w = 0;
+
+  constexpr HeightWidth() = default;
+  constexpr HeightWidth(std::int64_t both) : h(both), w(both) {}
+  constexpr HeightWidth(std::int64_t height, std::int64_t width) : h(height), w(width) {}
+  constexpr bool operator==(const HeightWidth&) const = default;
+};
+
+namespace op {
+
+/// The cross-correlation of images x [n, c, h, w] with kernels w [out, c / groups, kh, kw], and a bias [out]
+/// if it is given: [n, out, h', w'] with
+///
+///     y[n, o, i, j] = b[o] + Σ x[n, c, i·stride + k·dilation - padding, j·… + l·… - …] w[o, c, k, l]
+///
+/// over the channels c of o's group and the kernel's places k, l, x being 0 outside of the image; as
+/// PyTorch's `conv2d`. The height h' is ⌊(h + 2 padding - dilation (kh - 1) - 1) / stride⌋ + 1.
+struct Conv2d {
+  static constexpr std::string_view name = "conv2d";
+  HeightWidth stride = 1, padding = 0, dilation = 1;
+  std::int64_t groups = 1;
+
+  constexpr Shape shape(const Shape& x, const Shape& w) const {
+    require(x.rank() == 4 && w.rank() == 4,
+            "conv2d: takes images [n, c, h, w] and kernels [out, c / groups, kh, kw]", x, w);
+    require(stride.h >= 1 && stride.w >= 1, "conv2d: the stride must be at least 1", x, w);
+    require(dilation.h >= 1 && dilation.w >= 1, "conv2d: the dilation must be at least 1", x, w);
+    require(padding.h >= 0 && padding.w >= 0, "conv2d: the padding must be at least 0", x, w);
+    require(groups >= 1 && w[0] % groups == 0,
+            "conv2d: the number of groups must divide the number of kernels", x, w);
+    require(x[1] == w[1] * groups, "conv2d: the images' channels are not the kernels' times the groups", x,
+            w);
+    require(w[2] >= 1 && w[3] >= 1, "conv2d: the kernel is empty", x, w);
+    const auto h = extent(x[2], w[2], stride.h, padding.h, dilation.h);
+    const auto width = extent(x[3], w[3], stride.w, padding.w, dilation.w);
+    require(h >= 1 && width >= 1, "conv2d: the kernel is larger than the padded image", x, w);
+    return {x[0], w[0], h, width};
+  }
+  constexpr Shape shape(const Shape& x, const Shape& w, const Shape& bias) const {
+    const Shape to = shape(x, w);
+    require(bias == Shape{w[0]}, "conv2d: the bias must have one element for each kernel", bias, w);
+    return to;
+  }
+  constexpr std::int64_t flops(const Shape& x, const Shape& w) const {
+    return 2 * shape(x, w).size() * w[1] * w[2] * w[3];
+  }
+  constexpr std::int64_t flops(const Shape& x, const Shape& w, const Shape& bias) const {
+    return flops(x, w) + shape(x, w, bias).size();
+  }
+
+  /// How many places a kernel of `size` takes along an axis of an image.
+  static constexpr std::int64_t extent(std::int64_t image, std::int64_t size, std::int64_t step,
+                                       std::int64_t pad, std::int64_t spread) {
+    const auto room = image + 2 * pad - spread * (size - 1) - 1;
+    return room < 0 ? 0 : room / step + 1;
+  }
+
+  template <AnyTensor T> auto pullback(Needs<2> needs, const T&, const T& x, const T& w) const;
+  template <AnyTensor T> auto pullback(Needs<3> needs, const T&, const T& x, const T& w, const T& bias) const;
+};
+
+/// The gradient of `Conv2d` by its images, which have the given height and width: g [n, out, h', w'] and
+/// w [out, c / groups, kh, kw]: [n, c, h, w]. It is the convolution's adjoint, and so a transposed
+/// convolution.
+struct Conv2dDataGradient {
+  static constexpr std::string_view name = "conv2d_data_gradient";
+  Conv2d conv;
+  HeightWidth image;
+
+  constexpr Shape shape(const Shape& g, const Shape& w) const {
+    require(g.rank() == 4 && w.rank() == 4,
+            "conv2d_data_gradient: takes gradients [n, out, h, w] and kernels [out, c / groups, kh, kw]", g,
+            w);
+    const Shape x{g[0], w[1] * conv.groups, image.h, image.w};
+    require(conv.shape(x, w) == g, "conv2d_data_gradient: the gradient is not of the convolution's shape", g,
+            w);
+    return x;
+  }
+  constexpr std::int64_t flops(const Shape& g, const Shape& w) const {
+    return 2 * g.size() * w[1] * w[2] * w[3];
+  }
+  template <AnyTensor T> auto pullback(Needs<2> needs, const T&, const T& g, const T& w) const;
+};
+
+/// The gradient of `Conv2d` by its kernels, which have the given height and width: g [n, out, h', w'] and
+/// x [n, c, h, w]: [out, c / groups, kh, kw].
+struct Conv2dWeightGradient {
+  static constexpr std::string_view name = "conv2d_weight_gradient";
+  Conv2d conv;
+  HeightWidth kernel;
+
+  constexpr Shape shape(const Shape& g, const Shape& x) const {
+    require(g.rank() == 4 && x.rank() == 4 && conv.groups >= 1 && x[1] % conv.groups == 0,
+            "conv2d_weight_gradient: takes gradients [n, out, h, w] and images [n, c, h, w]", g, x);
+    const Shape w{g[1], x[1] / conv.groups, kernel.h, kernel.w};
+    require(conv.shape(x, w) == g, "conv2d_weight_gradient: the gradient is not of the convolution's shape",
+            g, x);
+    return w;
+  }
+  constexpr std::int64_t flops(const Shape& g, const Shape& x) const {
+    return 2 * g.size() * x[1] / conv.groups * kernel.h * kernel.w;
+  }
+  template <AnyTensor T> auto pullback(Needs<2> needs, const T&, const T& g, const T& x) const;
+};
+
+// y = conv(x, w), and <y, g> = <x, data(g, w)> = <w, weight(g, x)>: each of the three gives the gradients of
+// the other two.
+template <AnyTensor T> auto Conv2d::pullback(Needs<2> needs, const T&, const T& x, const T& w) const {
+  return [data = Conv2dDataGradient{*this, {x.shape()[2], x.shape()[3]}},
+          weight = Conv2dWeightGradient{*this, {w.shape()[2], w.shape()[3]}}, needs, x = needs[1] ? x : T{},
+          w = needs[0] ? w : T{}](const T& g) {
+    std::array<T, 2> gradients;
+    if (needs[0]) gradients[0] = eval(data, g, w);
+    if (needs[1]) gradients[1] = eval(weight, g, x);
+    return gradients;
+  };
+}
+
+template <AnyTensor T>
+auto Conv2d::pullback(Needs<3> needs, const T& out, const T& x, const T& w, const T&) const {
+  return [rule = pullback(Needs<2>{needs.bits & 3}, out, x, w), needs](const T& g) {
+    auto by_x_and_w = rule(g);
+    std::array<T, 3> gradients{std::move(by_x_and_w[0]), std::move(by_x_and_w[1]), T{}};
+    if (needs[2]) gradients[2] = sum(g, {0, 2, 3});
+    return gradients;
+  };
+}
+
+template <AnyTensor T>
+auto Conv2dDataGradient::pullback(Needs<2> needs, const T&, const T& g, const T& w) const {
+  return [weight = Conv2dWeightGradient{conv, {w.shape()[2], w.shape()[3]}}, needs, g = needs[1] ? g : T{},
+          w = needs[0] ? w : T{}](const T& v) {
+    std::array<T, 2> gradients;
+    if (needs[0]) gradients[0] = eval(weight.conv, v, w);
+    if (needs[1]) gradients[1] = eval(weight, g, v);
+    return gradients;
+  };
+}
+
+template <AnyTensor T>
+auto Conv2dWeightGradient::pullback(Needs<2> needs, const T&, const T& g, const T& x) const {
+  return [data = Conv2dDataGradient{conv, {x.shape()[2], x.shape()[3]}}, needs, g = needs[1] ? g : T{},
+          x = needs[0] ? x : T{}](const T& v) {
+    std::array<T, 2> gradients;
+    if (needs[0]) gradients[0] = eval(data.conv, x, v);
+    if (needs[1]) gradients[1] = eval(data, g, v);
+    return gradients;
+  };
+}
+
+}  // namespace op
+
+/// The convolution of images x [n, c, h, w] with kernels w [out, c / groups, kh, kw]: [n, out, h', w']; see
+/// `op::Conv2d`. `conv2d(x, w, {.stride = 2, .padding = 1})`. Throws `ShapeError` if they do not fit.
+template <AnyTensor X, AnyTensor W> constexpr auto conv2d(const X& x, const W& w, op::Conv2d options = {}) {
+  return eval(options, x, w);
+}
+
+/// The same with a bias [out], added to each output channel.
+template <AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv2d(const X& x, const W& w, const B& bias, op::Conv2d options = {}) {
+  return eval(options, x, w, bias);
+}
+
+/// The convolution of signals x [n, c, l] with kernels w [out, c / groups, k]: [n, out, l'], as PyTorch's
+/// `conv1d`. Of the options the numbers for the width count.
+template <AnyTensor X, AnyTensor W> constexpr auto conv1d(const X& x, const W& w, op::Conv2d options = {}) {
+  const Shape from = x.shape(), kernel = w.shape();
+  require(from.rank() == 3 && kernel.rank() == 3,
+          "conv1d: takes signals [n, c, l] and kernels [out, c / groups, k]", from, kernel);
+  options.stride.h = options.dilation.h = 1, options.padding.h = 0;
+  const auto y = conv2d(reshape(x, {from[0], from[1], 1, from[2]}),
+                        reshape(w, {kernel[0], kernel[1], 1, kernel[2]}), options);
+  const Shape to = y.shape();
+  return reshape(y, {to[0], to[1], to[3]});
+}
+
+}  // namespace taut

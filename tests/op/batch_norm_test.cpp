@@ -1,0 +1,181 @@
+// Batch normalisation, alone and fused, through the suite; group and instance normalisation.
+
+#include <taut/op/batch_norm.hpp>
+
+#include <cmath>
+
+#include "fixture.hpp"
+#include "suite.hpp"
+
+namespace taut::test {
+namespace {
+
+std::size_t channel_of(const Shape& x, std::size_t i) {
+  std::size_t inner = 1;
+  for (int axis = 2; axis < x.rank(); ++axis) inner *= static_cast<std::size_t>(x[axis]);
+  return i / inner % static_cast<std::size_t>(x[1]);
+}
+
+/// The mean and variance of each channel, by definition.
+Reference statistics_of(const Reference& x) {
+  const auto c = static_cast<std::size_t>(x.shape[1]);
+  Reference result{{2, x.shape[1]}, std::vector<double>(2 * c), std::vector<double>(2 * c)};
+  std::vector<double> count(c);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const auto channel = channel_of(x.shape, i);
+    result.values[channel] += x.values[i], ++count[channel];
+    result.scale[channel] += std::abs(x.values[i]);
+  }
+  for (std::size_t k = 0; k < c; ++k) result.values[k] /= count[k], result.scale[k] /= count[k];
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const auto channel = channel_of(x.shape, i);
+    const double term = std::pow(x.values[i] - result.values[channel], 2) / count[channel];
+    result.values[c + channel] += term, result.scale[c + channel] += term;
+  }
+  return result;
+}
+
+/// weight (x - mean) / √(variance + eps) + bias
+Reference normalized(const std::vector<Reference>& operands, const Reference& statistics) {
+  const Reference &x = operands[0], &weight = operands[1], &bias = operands[2];
+  const auto c = static_cast<std::size_t>(x.shape[1]);
+  Reference y = x;
+  y.scale.assign(x.values.size(), 0.0);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const auto k = channel_of(x.shape, i);
+    const double factor = weight.values[k] / std::sqrt(statistics.values[c + k] + 1e-5);
+    y.values[i] = (x.values[i] - statistics.values[k]) * factor + bias.values[k];
+    y.scale[i] = (std::abs(x.values[i]) + std::abs(statistics.values[k])) * std::abs(factor) +
+                 std::abs(bias.values[k]);
+  }
+  return y;
+}
+
+Reference cut_off(Reference y) {
+  for (double& value : y.values) value = std::max(value, 0.0);
+  return y;
+}
+
+/// A program that takes the statistics of its first operand.
+template <bool Relu>
+constexpr auto batch_program = [](const auto& x, const auto& weight, const auto& bias) {
+  return batch_norm(x, weight, bias, batch_statistics(x), {.relu = Relu});
+};
+constexpr auto residual_program = [](const auto& x, const auto& weight, const auto& bias,
+                                     const auto& residual) {
+  return batch_norm_add_relu(x, weight, bias, batch_statistics(x), residual);
+};
+constexpr auto constant_program = [](const auto& x, const auto& weight, const auto& bias) {
+  using X = std::remove_cvref_t<decltype(x)>;
+  const auto c = x.shape()[1];
+  const auto statistics = concat(0, X::full({1, c}, 0.25f), X::full({1, c}, 2.0f));
+  return batch_norm(x, weight, bias, statistics, {.relu = true, .batch = false});
+};
+
+std::vector<Case> cases() {
+  const std::vector<Shapes> shapes{{{3, 2, 2, 3}, {2}, {2}},
+                                   {{5, 2}, {2}, {2}},
+                                   {{2, 3, 7}, {3}, {3}},
+                                   {{2, 17, 3, 1}, {17}, {17}},
+                                   {{2, 2, 5, 7}, {2}, {2}}};
+  // Away from the ReLU's kink, which finite differences would step over: the signs of bias and weight decide.
+  const std::vector<Operand> operands{{}, {.fill = between(0.1, 0.3)}, {.fill = away_from_zero(1.5, 2), .curved = false}};
+  std::vector<Case> all{
+      {.name = "batch_norm",
+       .call = programs<3>(batch_program<false>),
+       .oracle = [](const auto& xs) { return normalized(xs, statistics_of(xs[0])); },
+       .operands = {{}, {}, {.curved = false}},
+       .shapes = shapes,
+       .forward_shapes = {{{4, 64, 16, 16}, {64}, {64}}},
+       .rejected = {{{3, 2}, {3}, {2}}, {{3, 2}, {2}, {3}}},
+       .ulps = 16,
+       .gradient_ulps = 256},
+      {.name = "batch_norm_relu",
+       .call = programs<3>(batch_program<true>),
+       .oracle = [](const auto& xs) { return cut_off(normalized(xs, statistics_of(xs[0]))); },
+       .operands = operands,
+       .shapes = shapes,
+       .ulps = 16,
+       .gradient_ulps = 256,
+       .error = "batch_norm"},
+      {.name = "batch_norm_add_relu",
+       .call = programs<4>(residual_program),
+       .oracle =
+           [](const auto& xs) {
+             Reference y = normalized(xs, statistics_of(xs[0]));
+             for (std::size_t i = 0; i < y.values.size(); ++i)
+               y.values[i] += xs[3].values[i], y.scale[i] += std::abs(xs[3].values[i]);
+             return cut_off(y);
+           },
+       .operands = {{},
+                    {.fill = between(0.1, 0.3)},
+                    {.fill = between(0.1, 0.2), .curved = false},
+                    {.fill = away_from_zero(2, 3), .curved = false}},
+       .shapes = {{{3, 2, 2, 3}, {2}, {2}, {3, 2, 2, 3}}, {{2, 17, 3, 1}, {17}, {17}, {2, 17, 3, 1}}},
+       .rejected = {{{3, 2, 2, 3}, {2}, {2}, {3, 2, 2, 1}}},
+       .ulps = 16,
+       .gradient_ulps = 256},
+      {.name = "batch_norm_by_constants",
+       .call = programs<3>(constant_program),
+       .oracle =
+           [](const auto& xs) {
+             const auto c = static_cast<std::size_t>(xs[0].shape[1]);
+             Reference statistics{{2, xs[0].shape[1]}, std::vector<double>(2 * c, 2.0)};
+             for (std::size_t i = 0; i < c; ++i) statistics.values[i] = 0.25;
+             return cut_off(normalized(xs, statistics));
+           },
+       .operands = {{}, {.fill = between(0.1, 0.3)}, {.fill = away_from_zero(1.5, 2), .curved = false}},
+       .shapes = {{{3, 2, 2, 3}, {2}, {2}}, {{2, 17, 3, 1}, {17}, {17}}},
+       .ulps = 16,
+       .gradient_ulps = 256,
+       .error = "batch_norm"},
+  };
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(BatchNorm, OperatorSuite, testing::ValuesIn(cases()), case_name);
+
+TEST(BatchStatistics, AreAccurateFarFromZero) {
+  Rng rng{1};
+  const auto x = Float::normal({64, 16, 8, 8}, 1e4f, 1, rng);
+  const auto statistics = batch_statistics(x).to_host();
+  const auto exact = statistics_of({x.shape(), std::vector<double>(x.span().begin(), x.span().end())});
+  for (std::size_t i = 0; i < statistics.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(statistics[i]), exact.values[i], i < 16 ? 1e-3 : 2e-3) << i;
+}
+
+TEST(BatchStatistics, DoNotDependOnTheNumberOfThreads) {
+  Rng rng{1};
+  const auto x = Float::normal({16, 32, 33, 9}, 0, 1, rng);
+  const int before = threads();
+  set_threads(1);
+  const auto one = batch_statistics(x).to_host();
+  set_threads(2);
+  EXPECT_EQ(batch_statistics(x).to_host(), one);
+  set_threads(before);
+}
+
+TEST(BatchStatistics, RejectsWhatHasNoChannelsOrNothingInThem) {
+  EXPECT_THROW(batch_statistics(Float::ones({3})), ShapeError);
+  EXPECT_THROW(batch_statistics(Float::ones({0, 2, 2, 3})), ShapeError);
+}
+
+TEST(GroupNorm, RejectsGroupsThatDoNotDivideTheChannels) {
+  const auto x = Float::ones({1, 4, 2, 2}), one = Float::ones({4});
+  EXPECT_THROW(group_norm(x, 3, one, one), ShapeError);
+  EXPECT_THROW(group_norm(x, 0, one, one), ShapeError);
+}
+
+TEST(BatchNorm, GivesWhatPyTorchDoes) {
+  EXPECT_TRUE(none(check_fixtures(
+      "batch_norm",
+      {{"batch_norm", programs<3>(batch_program<false>)},
+       {"batch_norm_relu", programs<3>(batch_program<true>)},
+       {"group_norm",
+        programs<3>([](const auto& x, const auto& w, const auto& b) { return group_norm(x, 2, w, b); })},
+       {"instance_norm", programs<3>([](const auto&... xs) { return instance_norm(xs...); })}},
+      {.ulps = 64, .floor = 1})));
+}
+
+}  // namespace
+}  // namespace taut::test
