@@ -17,8 +17,11 @@
 
 namespace taut {
 
-/// A tensor of a model that is saved with it but not trained, such as running statistics.
-template <class T> struct Buffer { T value; };
+/// A tensor of a model that is saved with it but not trained, such as running statistics. Mutable, because a
+/// model that is run in `Mode::train` may move them; two threads must not do so with one model at once.
+template <class T> struct Buffer { mutable T value; };
+/// Shapes do not move, and constant expressions may not read what is mutable.
+template <> struct Buffer<ShapeTensor> { ShapeTensor value; };
 
 namespace detail {
 
@@ -27,6 +30,9 @@ template <class T> inline constexpr bool is_buffer<Buffer<T>> = true;
 
 template <class X> inline constexpr bool is_optional = false;
 template <class X> inline constexpr bool is_optional<std::optional<X>> = true;
+
+template <class X> inline constexpr bool is_pair = false;
+template <class A, class B> inline constexpr bool is_pair<std::pair<A, B>> = true;
 
 template <class X> inline constexpr bool is_sequence = false;
 template <class X, class A> inline constexpr bool is_sequence<std::vector<X, A>> = true;
@@ -39,6 +45,9 @@ template <class T> struct FindTensor<Buffer<T>> : FindTensor<T> {};
 template <class X> struct FindTensor<std::optional<X>> : FindTensor<X> {};
 template <class X, class A> struct FindTensor<std::vector<X, A>> : FindTensor<X> {};
 template <class X, std::size_t N> struct FindTensor<std::array<X, N>> : FindTensor<X> {};
+template <class A, class B>
+struct FindTensor<std::pair<A, B>>
+    : std::conditional_t<std::is_void_v<typename FindTensor<A>::type>, FindTensor<B>, FindTensor<A>> {};
 template <> struct FindTensor<std::tuple<>> { using type = void; };
 template <class X, class... Rest>
 struct FindTensor<std::tuple<X&, Rest...>>
@@ -79,6 +88,10 @@ constexpr void walk(M& model, const Visit& visit, const FieldPath* path = nullpt
     visit(path, model.value, false);
   } else if constexpr (is_optional<Field>) {
     if (model) walk(*model, visit, path);
+  } else if constexpr (is_pair<Field>) {
+    const FieldPath first{path, {}, 0}, second{path, {}, 1};
+    walk(model.first, visit, &first);
+    walk(model.second, visit, &second);
   } else if constexpr (is_sequence<Field>) {
     std::int64_t index = 0;
     for (auto& item : model) {
@@ -103,7 +116,7 @@ constexpr void walk(M& model, const Visit& visit, const FieldPath* path = nullpt
     static_assert(
         !hides_tensors<Field>,
         "a field holds tensors where they would be neither trained nor saved; use plain aggregates, "
-        "std::vector, std::array and std::optional of them");
+        "std::vector, std::array, std::pair and std::optional of them");
   }
 }
 
@@ -184,6 +197,9 @@ struct Rebound<U, M<X>> {
 template <class U, class X> struct Rebound<U, std::optional<X>> {
   using type = std::optional<typename Rebound<U, X>::type>;
 };
+template <class U, class A, class B> struct Rebound<U, std::pair<A, B>> {
+  using type = std::pair<typename Rebound<U, A>::type, typename Rebound<U, B>::type>;
+};
 template <class U, class X, class A> struct Rebound<U, std::vector<X, A>> {
   using type = std::vector<typename Rebound<U, X>::type>;
 };
@@ -199,6 +215,8 @@ template <class U, class X> typename Rebound<U, X>::type rebind_field(const X& x
     return {rebind_field<U>(x.value, false)};
   } else if constexpr (is_optional<X>) {
     return x ? Result(rebind_field<U>(*x)) : Result();
+  } else if constexpr (is_pair<X>) {
+    return Result(rebind_field<U>(x.first), rebind_field<U>(x.second));
   } else if constexpr (is_sequence<X>) {
     Result result;
     if constexpr (requires { result.resize(x.size()); }) result.resize(x.size());

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+
+#include "../op/conv2d.hpp"
+#include "init.hpp"
+
+namespace taut::nn {
+
+/// Options of `Conv2d::make`, as PyTorch's.
+struct Conv2dOptions {
+  HeightWidth stride = 1, padding = 0, dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+};
+
+/// y = conv2d(x, weight) + bias: images [n, in, h, w] to [n, out, h', w']. `weight` is [out, in / groups, kh,
+/// kw] and `bias` [out], as in PyTorch.
+template <AnyTensor T> struct Conv2d {
+  T weight;
+  std::optional<T> bias;
+  op::Conv2d options{};
+
+  /// Weight and bias uniform on ±1/√(in / groups · kh · kw), as PyTorch's.
+  static constexpr Conv2d make(std::int64_t in, std::int64_t out, HeightWidth kernel, Rng& rng,
+                               Conv2dOptions options = {}) {
+    const auto fan_in = in / options.groups * kernel.h * kernel.w;
+    auto weight = fan_in_uniform<T>({out, in / options.groups, kernel.h, kernel.w}, fan_in, rng);
+    auto bias = options.bias ? std::optional(fan_in_uniform<T>({out}, fan_in, rng)) : std::nullopt;
+    return {std::move(weight),
+            std::move(bias),
+            {options.stride, options.padding, options.dilation, options.groups}};
+  }
+
+  constexpr T operator()(const T& x) const {
+    return bias ? conv2d(x, weight, *bias, options) : conv2d(x, weight, options);
+  }
+};
+
+}  // namespace taut::nn
