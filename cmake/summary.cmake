@@ -17,3 +17,6 @@ taut_report("xsimd    " ${TAUT_HAS_XSIMD} "${xsimd_VERSION}"
   "elementwise kernels rely on the compiler's vectoriser, exp and tanh about 5x slower: apt install libxsimd-dev")
 taut_report("zlib     " ${TAUT_HAS_ZLIB} "${ZLIB_VERSION_STRING}"
   "compressed data sets (.gz) cannot be read: apt install zlib1g-dev")
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  message(STATUS "  CMAKE_BUILD_TYPE is not set, so that nothing is optimised: configure with -DCMAKE_BUILD_TYPE=Release")
+endif()

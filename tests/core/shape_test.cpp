@@ -159,12 +159,19 @@ static_assert(normalize_axis("sum", -6, {1, 2, 3, 4, 5, 6}) == 0 &&
               normalize_axis("sum", 5, {1, 2, 3, 4, 5, 6}) == 5);
 
 TEST(NormalizeAxis, RefusesAxesOutOfRange) {
-  const std::string text = "sum: the axis is out of range for the operand: [2, 3]";
-  EXPECT_EQ(error_of([] { normalize_axis("sum", 2, {2, 3}); }), text);
-  EXPECT_EQ(error_of([] { normalize_axis("sum", -3, {2, 3}); }), text);
-  EXPECT_EQ(error_of([] { normalize_axis("sum", std::int64_t{1} << 32, {2, 3}); }), text);
-  EXPECT_EQ(error_of([] { normalize_axis("sum", 0, {}); }),
-            "sum: the axis is out of range for the operand: []");
+  EXPECT_EQ(error_of([] {
+              normalize_axis("sum", 2, {2, 3});
+            }),
+            "sum: there is no axis 2 in the operand: [2, 3]");
+  EXPECT_EQ(error_of([] {
+              normalize_axis("sum", -3, {2, 3});
+            }),
+            "sum: there is no axis -3 in the operand: [2, 3]");
+  EXPECT_EQ(error_of([] {
+              normalize_axis("sum", std::int64_t{1} << 32, {2, 3});
+            }),
+            "sum: there is no axis 4294967296 in the operand: [2, 3]");
+  EXPECT_EQ(error_of([] { normalize_axis("sum", 0, {}); }), "sum: there is no axis 0 in the operand: []");
 }
 
 }  // namespace

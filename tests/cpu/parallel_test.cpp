@@ -118,14 +118,14 @@ TEST_F(ParallelTest, TheThreadCountHoldsForEveryThread) {
 #endif
 }
 
-TEST_F(ParallelTest, RefusesFewerThanOneThread) {
-  for (const int n : {0, -3}) {
+TEST_F(ParallelTest, RefusesFewerThanOneThreadAndMoreThanItSurvives) {
+  for (const int n : {0, -3, 1025, 100000}) {
     try {
       taut::set_threads(n);
       FAIL() << "nothing was thrown";
     } catch (const taut::Error& error) {
       EXPECT_NE(
-          std::string(error.what()).find("set_threads: expected at least 1 thread, got " + std::to_string(n)),
+          std::string(error.what()).find("set_threads: expected 1 to 1024 threads, got " + std::to_string(n)),
           std::string::npos);
     }
   }

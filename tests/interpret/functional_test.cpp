@@ -56,6 +56,11 @@ TEST(Functional, HessianVectorProduct) {
   EXPECT_EQ(hv.to_host(), (std::vector<double>{6 * 3 + 5, 3 + 12 * 5}));
 }
 
+TEST(HessianVectorProduct, RefusesAVectorOfAnotherShape) {
+  const auto f = [](const auto& x) { return sum(x * x); };
+  EXPECT_THROW(hessian_vector_product(f, D::ones({2, 3}), D::ones({3})), ShapeError);
+}
+
 TEST(Functional, TheGradientOfTheIdentityIsOne) {
   EXPECT_EQ(grad([](const auto& x) { return x; })(D::full({1}, 3)).item(), 1);
   const auto [dx, dy] = grad([](const auto& x, const auto&) { return x; })(D::ones({1}), D::ones({1}));

@@ -20,7 +20,7 @@ TEST(Summary, ListsTensorsInColumnsAndSums) {
             "fc.weight  [3, 12]  36\n"
             "fc.bias    [3]      3\n"
             "running    [4]      4  not trained\n"
-            "39 parameters, 4 numbers that are not trained\n");
+            "39 parameters; not trained: 4\n");
 }
 
 TEST(Summary, WorksOnShapesAlone) {

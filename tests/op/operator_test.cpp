@@ -91,6 +91,25 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Operator, OperatorSuite, testing::ValuesIn(cases()), case_name);
 
+/// A composition that would also compute something for operands that its rule refuses.
+struct ScaleRows {
+  static constexpr std::string_view name = "scale_rows";
+  constexpr Shape shape(const Shape& x, const Shape& y) const {
+    require(y == Shape{x[-1]}, "scale_rows: takes x [.., n] and y [n]", x, y);
+    return x;
+  }
+  template <AnyTensor T> auto decompose(const T& x, const T& y) const { return x * y; }
+};
+
+TEST(Operator, ComposedOnesHoldOperandsToTheirOwnRuleEverywhere) {
+  const auto x = Double::ones({2, 3}), column = Double::ones({2, 1});
+  EXPECT_THROW(eval(ScaleRows{}, x, column), ShapeError);
+  EXPECT_THROW(eval(ScaleRows{}, ShapeTensor({2, 3}), ShapeTensor({2, 1})), ShapeError);
+  EXPECT_THROW(eval(ScaleRows{}, Grad<Double>(x), Grad<Double>(column)), ShapeError);
+  Tape<Double> tape;
+  EXPECT_THROW(eval(ScaleRows{}, Grad<Double>(x).track(), Grad<Double>(column)), ShapeError);
+}
+
 TEST(Operator, MixesPlainOperandsAsConstants) {
   const auto plain = Double::full({3}, 2.0);
   const auto leaf = Grad<Double>(Double::full({3}, 5.0)).track();

@@ -2,6 +2,10 @@
 // Every exception that Taut throws derives from `taut::Error`. A message starts with the operator or the
 // function, states what was expected and what came, and says what to do.
 
+#if __cplusplus < 202002L
+#error "Taut needs C++20: compile with -std=c++20 or newer"
+#endif
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>

@@ -134,10 +134,15 @@ constexpr Shape broadcast_all(std::string_view op, const Shapes&... shapes) {
   return result;
 }
 
+namespace detail {
+[[noreturn, gnu::cold]] inline void axis_error(std::string_view op, std::int64_t axis, const Shape& shape) {
+  shape_error(op, "there is no axis " + std::to_string(axis) + " in the operand", {&shape});
+}
+}  // namespace detail
+
 /// `axis` counted from the front, checked against `rank`.
 constexpr int normalize_axis(std::string_view op, std::int64_t axis, const Shape& shape) {
-  require(axis >= -shape.rank() && axis < shape.rank(), op, "the axis is out of range for the operand",
-          shape);
+  if (axis < -shape.rank() || axis >= shape.rank()) detail::axis_error(op, axis, shape);
   return static_cast<int>(axis < 0 ? axis + shape.rank() : axis);
 }
 

@@ -32,10 +32,11 @@ inline int threads() {
 }
 
 /// Fixes the number of threads of CPU kernels, oneDNN's included, for every thread of the program.
-/// Throws `Error` if `n < 1`. Without OpenMP the number stays 1.
+/// Throws `Error` unless 1 <= n <= 1024. Without OpenMP the number stays 1.
 inline void set_threads(int n) {
-  if (n < 1)
-    throw Error("set_threads: expected at least 1 thread, got " + std::to_string(n) +
+  constexpr int most = 1024;  // the runtime does not survive numbers that its stacks have no memory for
+  if (n < 1 || n > most)
+    throw Error("set_threads: expected 1 to " + std::to_string(most) + " threads, got " + std::to_string(n) +
                 "; pass 1 to run serially");
   detail::requested_threads.store(n, std::memory_order_relaxed);
 }

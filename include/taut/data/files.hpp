@@ -1,10 +1,17 @@
 #pragma once
 // Finding the files of data sets.
 
+#include <dirent.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "../core/error.hpp"
 
@@ -13,6 +20,27 @@ namespace taut::data::detail {
 inline bool path_exists(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0;
+}
+
+inline bool is_directory(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// The names in a directory, sorted by their bytes, without `.` and `..`. Throws `DataError` if it cannot be
+// read.
+inline std::vector<std::string> list_directory(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), &closedir);
+  if (!directory) {
+    throw DataError(path, -1, std::string("cannot open the directory: ") + std::strerror(errno));
+  }
+  std::vector<std::string> names;
+  while (const auto* const entry = readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 // The path of the first of `names` that exists, or an empty string.

@@ -65,6 +65,8 @@ template <class F> auto grad(F f) {
 /// The product of the Hessian of f at x and the vector v, by differentiating ⟨grad f, v⟩ (Pearlmutter, "Fast
 /// Exact Multiplication by the Hessian", 1994): about twice the cost of a gradient, and no matrix.
 template <class F, AnyTensor T> T hessian_vector_product(const F& f, const T& x, const T& v) {
+  require(v.shape() == x.shape(), "hessian_vector_product: the vector must have the shape of x", v.shape(),
+          x.shape());
   return grad([&](const auto& u) { return sum(grad(f)(u) * v); })(x);
 }
 

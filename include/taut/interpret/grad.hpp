@@ -321,7 +321,7 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
     } else {
       static_assert(Decomposable<Op, std::remove_cvref_t<Xs>...>,
                     "Grad: the operator has no gradient rule; give it a `pullback` or a `decompose`");
-      return op.decompose(xs...);
+      return decomposed(op, xs...);
     }
   }
 }

@@ -57,6 +57,9 @@ requires(is_typed<std::remove_cvref_t<Xs>>&&...) auto eval(const Op& op, Xs&&...
       return Op{}.shape(std::remove_cvref_t<Xs>::shape()...);
   }();
   auto value = eval(op, std::forward<Xs>(xs).value()...);
+  require(value.shape() == shape, Op::name,
+          "options are part of a typed operator's type; write apply<op::Sum{{0}}>(x) for sum(x, {0})",
+          value.shape());
   return Typed<decltype(value), shape>(std::move(value));
 }
 

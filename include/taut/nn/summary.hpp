@@ -28,7 +28,7 @@ class SummaryTable {
       text += std::to_string(row.size) + (row.trained ? "\n" : "  not trained\n");
     }
     text += std::to_string(trained_) + " parameters";
-    if (buffered_ > 0) text += ", " + std::to_string(buffered_) + " numbers that are not trained";
+    if (buffered_ > 0) text += "; not trained: " + std::to_string(buffered_);
     return text + '\n';
   }
 

@@ -99,12 +99,20 @@ struct Slice {
     Shape to = from;
     const int a = normalize_axis(name, axis, from);
     require(step >= 1, "slice: the step must be at least 1", from);
-    require(0 <= start && start <= stop && stop <= from[a],
-            "slice: needs 0 <= start <= stop <= the axis's extent", from);
+    if (!(0 <= start && start <= stop && stop <= from[a])) bounds_error(from, from[a]);
     to[a] = stop > start ? (stop - start - 1) / step + 1 : 0;
     return to;
   }
   template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const;
+
+ private:
+  [[noreturn, gnu::cold]] void bounds_error(const Shape& from, std::int64_t extent) const {
+    detail::shape_error(name,
+                        "needs 0 <= start <= stop <= " + std::to_string(extent) +
+                            " (counted from the front), got start " + std::to_string(start) + " and stop " +
+                            std::to_string(stop),
+                        {&from});
+  }
 };
 
 /// Zeros of extent `extent` along one axis, with the operand put at `start`, `start + step`, …: the adjoint

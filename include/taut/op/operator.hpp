@@ -125,11 +125,17 @@ concept Decomposable = requires(const Op& op, const Xs&... xs) {
   op.decompose(xs...);
 };
 
+/// A composite operator's decomposition, once its own rule has found that the operands fit.
+template <class Op, class... Xs> constexpr auto decomposed(const Op& op, const Xs&... xs) {
+  (void)infer_shape(op, Shape(xs.shape())...);
+  return op.decompose(xs...);
+}
+
 /// The meaning of a composite operator for a leaf without a kernel of its own for it.
 template <class Op, class... Xs>
 requires(depth<OutermostOf<Xs...>>() == 0 && Decomposable<Op, Xs...>) constexpr auto eval(const Op& op,
                                                                                           const Xs&... xs) {
-  return op.decompose(xs...);
+  return decomposed(op, xs...);
 }
 
 }  // namespace taut

@@ -111,9 +111,10 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
  public:
   /// `rule` holds the hyper-parameters: `optim::Sgd sgd{model, {.lr = 0.1f}}`.
   template <Model M>
-  explicit RuleOptimizer(M& model, Rule rule = {}) requires is_grad<TensorOf<M>>
+  explicit RuleOptimizer(M& model, Rule rule = {})
       : rule_(std::move(rule)),
         engine_(new detail::EngineOn<Rule, typename TensorOf<M>::Inner>(parameters(model))) {
+    static_assert(is_grad<TensorOf<M>>, "an optimizer takes a model over Grad<T>: others have no gradients");
     check_rate(static_cast<double>(rule_.lr));
     for (const auto* parameter : parameters(model))
       if (!parameter->is_leaf())

@@ -1,0 +1,135 @@
+#pragma once
+// Image files: PNG and JPEG, decoded to three channels of 8 bits.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../core/error.hpp"
+#include "byte_source.hpp"
+#include "image_check.hpp"
+#include "stb_image.hpp"
+
+namespace taut::data {
+
+/// A colour image of `height` x `width` pixels.
+struct Image {
+  std::int64_t height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;  ///< [height, width, 3]: red, green and blue of each pixel, 0 to 255
+};
+
+/// What an image file may ask for. Both limits are checked before anything is decoded, since a small file can
+/// declare any size.
+struct ImageLimits {
+  std::int64_t max_bytes = 1 << 28;   ///< size of the file
+  std::int64_t max_pixels = 1 << 26;  ///< height times width; decoding takes up to some 16 bytes a pixel
+};
+
+namespace detail {
+
+#if TAUT_HAS_STB
+
+// The result of `call`, which is one of stb_image's functions with `limit` bytes for each of its blocks.
+template <class Call> auto call_stb(const std::string& name, std::size_t limit, Call call) {
+  const char* reason = "the decoder is at a loss";
+  stb::allocation_limit = limit;
+  try {
+    if (auto result = call()) return result;
+    const bool refused = stb::allocation_limit == 0;
+    reason = refused ? "it expands to more than its size" : stb::stbi_failure_reason();
+  } catch (const stb::AssertionFailed&) {
+  }
+  throw DataError(name, -1, std::string("image: cannot decode it: ") + reason);
+}
+
+inline Image decode_with_stb(ImageBytes bytes, const std::string& name, std::int64_t max_pixels) {
+  constexpr std::size_t state_size = 1 << 20;  // the decoder's own
+  const auto length = static_cast<int>(bytes.size());
+  int width = 0, height = 0, channels = 0;
+  call_stb(name, state_size,
+           [&] { return stb::stbi_info_from_memory(bytes.data(), length, &width, &height, &channels); });
+  if (std::int64_t{height} * width > max_pixels) {
+    throw DataError(name, -1,
+                    "image: it declares " + std::to_string(height) + " x " + std::to_string(width) +
+                        " pixels, more than the limit of " + std::to_string(max_pixels) +
+                        "; set max_pixels if it is to be read");
+  }
+
+  // PNG has at most 8 bytes a pixel, and its buffer grows twofold. JPEG has 2 bytes a pixel and channel, and
+  // extents that are multiples of up to 32.
+  const auto rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
+  const auto limit = 2 * bytes.size() + 16 * rows * columns + 2 * (rows + 32) * (columns + 32) + state_size;
+  std::unique_ptr<stb::stbi_uc, decltype(&std::free)> pixels(nullptr, &std::free);
+  pixels.reset(call_stb(name, limit, [&] {
+    return stb::stbi_load_from_memory(bytes.data(), length, &width, &height, &channels, 3);
+  }));
+  const auto size = 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  return {height, width, {pixels.get(), pixels.get() + size}};
+}
+
+#else
+
+[[noreturn]] inline Image decode_with_stb(ImageBytes, const std::string& name, std::int64_t) {
+  throw DataError(name, -1,
+                  "image: this program was built without stb_image, which decodes PNG and JPEG. Install it "
+                  "(Debian: libstb-dev) and build again");
+}
+
+#endif
+
+inline void check_image_file(ImageBytes bytes, const std::string& name) {
+  if (bytes.empty()) throw DataError(name, 0, "image: the file is empty");
+  if (starts_with(bytes, png_signature)) return check_png(bytes, name);
+  if (starts_with(bytes, jpeg_signature)) return JpegCheck(bytes, name).run();
+  throw DataError(name, 0, "image: this is neither a PNG nor a JPEG file");
+}
+
+// Throws `DataError` if a file of `size` bytes, or of at least so many, is too large.
+inline void check_file_size(std::size_t size, const std::string& name, const ImageLimits& limits) {
+  const auto limit = std::min<std::int64_t>(limits.max_bytes, std::numeric_limits<int>::max());
+  if (static_cast<std::int64_t>(size) <= limit) return;
+  throw DataError(name, limit,
+                  "image: the file is larger than the limit of " + std::to_string(limit) +
+                      " bytes; set max_bytes if it is to be read");
+}
+
+inline std::vector<std::uint8_t> read_all(ByteSource& source, const ImageLimits& limits) {
+  constexpr std::size_t chunk = 1 << 16;
+  std::vector<std::uint8_t> bytes;
+  for (std::size_t count = chunk; count == chunk;) {
+    const auto before = bytes.size();
+    bytes.resize(before + chunk);
+    count = source.read(std::span(bytes).subspan(before));
+    bytes.resize(before + count);
+    check_file_size(bytes.size(), source.name(), limits);
+  }
+  return bytes;
+}
+
+}  // namespace detail
+
+/// Decodes a PNG or JPEG file in memory, which its first bytes tell. Grey becomes three equal channels, 16
+/// bits are cut to the upper 8, transparency is dropped, palettes and CMYK become colours. A turn that a
+/// camera noted (EXIF) is ignored. Throws `DataError`, which calls the image `name`, if it is above the
+/// limits, truncated or damaged, or of a kind that stb_image does not read, such as JPEG with arithmetic
+/// coding; or if the program was built without stb_image.
+inline Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name,
+                          const ImageLimits& limits = {}) {
+  detail::check_file_size(bytes.size(), name, limits);
+  detail::check_image_file(bytes, name);
+  return detail::decode_with_stb(bytes, name, limits.max_pixels);
+}
+
+/// Decodes a PNG or JPEG file, as `decode_image` does. Also throws `DataError` if the file cannot be read.
+inline Image read_image(const std::string& path, const ImageLimits& limits = {}) {
+  FileSource file(path);
+  return decode_image(detail::read_all(file, limits), path, limits);
+}
+
+}  // namespace taut::data
