@@ -63,7 +63,7 @@ constexpr auto batch_program = [](const auto& x, const auto& weight, const auto&
 };
 constexpr auto residual_program = [](const auto& x, const auto& weight, const auto& bias,
                                      const auto& residual) {
-  return batch_norm_add_relu(x, weight, bias, batch_statistics(x), residual);
+  return batch_norm_add_relu(x, weight, bias, batch_statistics(x), residual, {.relu = true});
 };
 constexpr auto constant_program = [](const auto& x, const auto& weight, const auto& bias) {
   using X = std::remove_cvref_t<decltype(x)>;
@@ -79,7 +79,8 @@ std::vector<Case> cases() {
                                    {{2, 17, 3, 1}, {17}, {17}},
                                    {{2, 2, 5, 7}, {2}, {2}}};
   // Away from the ReLU's kink, which finite differences would step over: the signs of bias and weight decide.
-  const std::vector<Operand> operands{{}, {.fill = between(0.1, 0.3)}, {.fill = away_from_zero(1.5, 2), .curved = false}};
+  const std::vector<Operand> operands{
+      {}, {.fill = between(0.1, 0.3)}, {.fill = away_from_zero(1.5, 2), .curved = false}};
   std::vector<Case> all{
       {.name = "batch_norm",
        .call = programs<3>(batch_program<false>),

@@ -186,12 +186,14 @@ struct BatchNorm {
   }
 };
 
-/// relu(batch_norm(x) + residual) in one pass, for x and residual [n, c, ...].
+/// relu(batch_norm(x) + residual) in one pass, for x and residual [n, c, ...]. `options.relu` has no effect:
+/// the ReLU is after the addition.
 struct BatchNormAddRelu {
   static constexpr std::string_view name = "batch_norm_add_relu";
   static constexpr std::uint32_t constant_operands = 1 << 3;
   BatchNormOptions options;
 
+  constexpr BatchNorm norm() const { return {{.eps = options.eps, .relu = false, .batch = options.batch}}; }
   constexpr Shape shape(const Shape& x, const Shape& weight, const Shape& bias, const Shape& statistics,
                         const Shape& residual) const {
     options.require_shapes(name, x, weight, bias, statistics);
@@ -204,8 +206,8 @@ struct BatchNormAddRelu {
   template <AnyTensor T>
   auto pullback(Needs<5> needs, const T& out, const T& x, const T& weight, const T& bias, const T& statistics,
                 const T&) const {
-    return [rule = BatchNorm{options}.pullback(Needs<4>{needs.bits & 15}, out, x, weight, bias, statistics),
-            needs, out](const T& g) {
+    return [rule = norm().pullback(Needs<4>{needs.bits & 15}, out, x, weight, bias, statistics), needs,
+            out](const T& g) {
       const T kept = eval(PartialFromOutput<Relu>{}, g, out);
       std::array<T, 5> gradients;
       if (needs.bits & 15) {
@@ -218,7 +220,7 @@ struct BatchNormAddRelu {
   }
   template <AnyTensor T>
   T decompose(const T& x, const T& weight, const T& bias, const T& statistics, const T& residual) const {
-    return relu(BatchNorm{options}.decompose(x, weight, bias, statistics) + residual);
+    return relu(norm().decompose(x, weight, bias, statistics) + residual);
   }
 };
 
