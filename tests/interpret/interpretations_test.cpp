@@ -14,7 +14,8 @@ static_assert(DifferentiableTensor<Grad<CpuArray>>);
 static_assert(BlasTensor<ShapeTensor>);
 static_assert(BlasTensor<Grad<Grad<BasicCpuArray<double>>>>);
 static_assert(BlasTensor<Grad<Checked<Profiled<CpuArray>>>>);
-static_assert(ImageTensor<CpuArray> && ImageTensor<ShapeTensor> && ImageTensor<Grad<Checked<Profiled<CpuArray>>>>);
+static_assert(ImageTensor<CpuArray> && ImageTensor<ShapeTensor> &&
+              ImageTensor<Grad<Checked<Profiled<CpuArray>>>>);
 static_assert(ImageTensor<Grad<Grad<BasicCpuArray<double>>>>);
 static_assert(DifferentiableImageTensor<CpuArray>);
 static_assert(!Tensor<int>);
@@ -35,6 +36,17 @@ TEST(Profiled, BooksEachOperator) {
   const auto report = profile_report();
   EXPECT_NE(report.find("matmul"), std::string::npos);
   EXPECT_NE(report.find("GFLOP/s"), std::string::npos);
+}
+
+TEST(Profiled, CountsConversionsOfLayouts) {
+  reset_profile();
+  auto x = CpuArray::uninitialized({1, 16, 2, 2}, cpu::Layout::blocked16);
+  std::fill_n(x.mutable_data(), 64, 1.0f);
+  const Profiled<CpuArray> image(x);
+  relu(image);
+  softmax(image, 1);
+  EXPECT_EQ(profile_entries().at("relu").conversions, 0);
+  EXPECT_EQ(profile_entries().at("softmax").conversions, 1);
 }
 
 TEST(Profiled, TimesTheBackwardPassInsideGrad) {

@@ -75,6 +75,18 @@ TEST_F(ModelFile, NamesEachTensorThatDoesNotFitAndChangesNothing) {
   EXPECT_NE(failure([&] { io::load(shallower, path); }).find("layers.1.bias"), std::string::npos);
 }
 
+TEST_F(ModelFile, PassesOverPyTorchsStepCounters) {
+  const float values[] = {1, 2};
+  const std::int64_t steps[] = {7};
+  const std::vector<io::TensorView> tensors{
+      {"weight", io::dtype_of<float>, {1, 2}, io::little_endian_bytes(std::span(values))},
+      {"bn.num_batches_tracked", io::dtype_of<std::int64_t>, {1}, io::little_endian_bytes(std::span(steps))}};
+  io::write_safetensors(path, tensors, {});
+  auto layer = nn::Linear<CpuArray>{CpuArray::zeros({1, 2}), std::nullopt};
+  io::load(layer, path);
+  EXPECT_EQ(layer.weight.to_host(), (std::vector<float>{1, 2}));
+}
+
 TEST_F(ModelFile, RefusesDamagedFiles) {
   auto target = model<G>(1);
   EXPECT_NE(failure([&] { io::load(target, path + ".missing"); }).find("missing"), std::string::npos);

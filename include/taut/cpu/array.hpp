@@ -92,6 +92,9 @@ template <class E> class BasicCpuArray {
   /// The layout in which the elements lie.
   cpu::Layout layout() const { return layout_; }
 
+  /// How many conversions of layouts there have been so far, of all arrays; for profiles.
+  static std::int64_t layout_conversions() { return cpu::conversions().count; }
+
   /// The elements in a layout, converted to it if they lie otherwise.
   const E* data(cpu::Layout layout) const {
     const auto* bytes = layout == layout_ ? buffer_.data() : in_layout(layout).data();
