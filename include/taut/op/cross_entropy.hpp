@@ -103,6 +103,16 @@ template <AnyTensor X, AnyTensor Labels> constexpr auto cross_entropy(const X& l
   return eval(op::CrossEntropy{}, logits, labels);
 }
 
+/// The cross-entropy with labels smoothed (Szegedy et al., "Rethinking the Inception Architecture for
+/// Computer Vision", 2015): every class has a probability of smoothing / classes, and the label's what is
+/// left, as PyTorch's `label_smoothing`. Throws `Error` unless 0 <= smoothing <= 1.
+template <AnyTensor X, AnyTensor Labels>
+constexpr auto cross_entropy(const X& logits, const Labels& labels, double smoothing) {
+  if (!(smoothing >= 0 && smoothing <= 1))
+    detail::throw_error("cross_entropy", "the smoothing must be from 0 to 1");
+  return cross_entropy(logits, labels) * (1 - smoothing) - mean(log_softmax(logits)) * smoothing;
+}
+
 /// The element that `labels[i]` names in row i of x [n, classes]: [n].
 template <AnyTensor X, AnyTensor Labels> constexpr auto pick(const X& x, const Labels& labels) {
   return eval(op::Pick{}, x, labels);

@@ -15,6 +15,13 @@
 
 namespace taut::optim {
 
+/// What an optimizer keeps for a parameter, such as its momentum; no values before the parameter's first
+/// step.
+struct ParameterState {
+  Shape shape;
+  std::vector<double> values;
+};
+
 /// What all optimizers can do, whatever their rule and their tensors.
 class Optimizer {
  public:
@@ -44,7 +51,19 @@ class Optimizer {
   /// How many steps have been taken.
   std::int64_t steps() const { return steps_; }
 
+  /// All that the optimizer keeps: for each parameter in the model's order, the states of its rule.
+  virtual std::vector<ParameterState> state() const = 0;
+
+  /// Goes on from what `state` gave, of an optimizer with the same rule for the same model, after `steps`
+  /// steps. Throws `Error` if it does not fit, and then changes nothing.
+  void restore(const std::vector<ParameterState>& state, std::int64_t steps) {
+    set_state(state);
+    steps_ = steps;
+  }
+
  protected:
+  virtual void set_state(const std::vector<ParameterState>& state) = 0;
+
   double clip_norm_ = 0, gradient_norm_ = 0;
   std::int64_t steps_ = 0;
 };
@@ -62,6 +81,8 @@ template <class T> auto& mutable_leaf(T& x) {
 template <class Rule> struct Engine : RefCounted {
   virtual ~Engine() = default;
   virtual bool step(const Rule& rule, double clip_norm, double& gradient_norm) = 0;
+  virtual std::vector<ParameterState> state() const = 0;
+  virtual void set_state(const std::vector<ParameterState>& state) = 0;
 };
 
 template <class Rule, class T> class EngineOn final : public Engine<Rule> {
@@ -95,8 +116,40 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
     return true;
   }
 
+  std::vector<ParameterState> state() const override {
+    std::vector<ParameterState> result;
+    for (const auto& states : states_)
+      for (const auto& state : states) {
+        const auto values = state.to_host();
+        result.push_back({state.shape(), {values.begin(), values.end()}});
+      }
+    return result;
+  }
+
+  void set_state(const std::vector<ParameterState>& from) override {
+    auto states = states_;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < states.size(); ++i)
+      for (auto& state : states[i]) {
+        const ParameterState& saved = count < from.size() ? from[count++] : throw_misfit();
+        if (saved.values.empty()) {
+          state = Leaf();
+        } else {
+          if (!(saved.shape == parameters_[i]->shape())) throw_misfit();
+          state = Leaf::from_host(
+              std::vector<typename Leaf::Element>(saved.values.begin(), saved.values.end()), saved.shape);
+        }
+      }
+    if (count != from.size()) throw_misfit();
+    states_ = std::move(states);
+  }
+
  private:
   using Leaf = std::remove_reference_t<decltype(mutable_leaf(std::declval<T&>()))>;
+
+  [[noreturn]] static const ParameterState& throw_misfit() {
+    taut::detail::throw_error(Rule::name, "the state to restore is of another model or another rule");
+  }
 
   std::vector<Grad<T>*> parameters_;
   std::vector<std::array<Leaf, static_cast<std::size_t>(Rule::states)>> states_;
@@ -130,6 +183,8 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
     ++steps_;
   }
 
+  std::vector<ParameterState> state() const override { return engine_->state(); }
+
   double learning_rate() const override { return static_cast<double>(rule_.lr); }
   void set_learning_rate(double rate) override {
     check_rate(rate);
@@ -139,6 +194,8 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
   const Rule& rule() const { return rule_; }
 
  private:
+  void set_state(const std::vector<ParameterState>& state) override { engine_->set_state(state); }
+
   static void check_rate(double rate) {
     if (rate < 0) taut::detail::throw_error(Rule::name, "the learning rate must be at least 0");
   }

@@ -1,0 +1,80 @@
+#pragma once
+// Checkpoints: all that a training needs to go on where it was, in one safetensors file.
+
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "../optim/optimizer.hpp"
+#include "model.hpp"
+
+namespace taut::io {
+
+namespace detail {
+
+inline constexpr std::string_view steps_key = "optimizer.steps";
+
+inline std::string state_name(std::size_t i) { return "optimizer.state." + std::to_string(i); }
+
+/// A whole number among a file's free texts.
+inline std::int64_t read_number(const SafetensorsFile& file, std::string_view key) {
+  const auto found = file.metadata().find(std::string(key));
+  std::int64_t value = -1;
+  if (found != file.metadata().end()) {
+    const char* const end = found->second.data() + found->second.size();
+    const auto [stop, error] = std::from_chars(found->second.data(), end, value);
+    if (error != std::errc() || stop != end) value = -1;
+  }
+  if (value < 0)
+    throw DataError(file.path(), -1,
+                    "load_checkpoint: '" + std::string(key) + "' is missing or no number: not a checkpoint");
+  return value;
+}
+
+}  // namespace detail
+
+/// Writes a model and the state of its optimizer, together with free texts, such as the number of the epoch,
+/// to a file that replaces `path` in one step. As `save`'s, the file can also be loaded as the model alone by
+/// PyTorch. Throws `DataError` if it cannot be written.
+template <Model M>
+void save_checkpoint(const M& model, const optim::Optimizer& optimizer, const std::string& path,
+                     Metadata metadata = {}) {
+  using E = typename TensorOf<M>::Element;
+  std::vector<std::string> names;
+  std::vector<Shape> shapes;
+  std::vector<std::vector<E>> values;
+  for (const auto& [name, tensor] : named_tensors(model)) {
+    names.push_back(name), shapes.push_back(tensor.shape()), values.push_back(tensor.to_host());
+  }
+  const auto state = optimizer.state();
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    names.push_back(detail::state_name(i)), shapes.push_back(state[i].shape);
+    values.emplace_back(state[i].values.begin(), state[i].values.end());
+  }
+  std::vector<TensorView> views;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    views.push_back({names[i], dtype_of<E>, shapes[i], little_endian_bytes(std::span(values[i]))});
+  metadata[std::string(detail::steps_key)] = std::to_string(optimizer.steps());
+  write_safetensors(path, views, metadata);
+}
+
+/// Restores a model and its optimizer from a file that `save_checkpoint` wrote, and returns the free texts.
+/// Throws `DataError` if the file is damaged, no checkpoint or of another model, and then leaves both as they
+/// were.
+template <Model M> Metadata load_checkpoint(M& model, optim::Optimizer& optimizer, const std::string& path) {
+  const auto file = SafetensorsFile::read(path);
+  const auto steps = detail::read_number(file, detail::steps_key);
+  auto expected = detail::expected_tensors(model);
+  auto state = optimizer.state();
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const auto* const found = file.find(detail::state_name(i));
+    expected.push_back({detail::state_name(i), found ? found->shape : Shape{}});
+    if (found) state[i] = {found->shape, found->template values<double>()};
+  }
+  check_tensors(file, expected);
+  optimizer.restore(state, steps);
+  detail::assign_tensors(model, file);
+  return file.metadata();
+}
+
+}  // namespace taut::io
