@@ -25,6 +25,7 @@ struct DataLoaderOptions {
   std::uint64_t seed = 0;        ///< of the order and of the samples' randomness
   int workers = 2;               ///< threads that read ahead; 0 reads in the consumer's own thread
   int prefetch = 4;              ///< batches read ahead at most; has no effect without workers
+  std::int64_t first_epoch = 0;  ///< the number of the epoch that the first loop over the loader is
   bool drop_last = false;        ///< leave out the last batch if it has fewer samples than the others
 };
 
@@ -98,6 +99,8 @@ template <Dataset D> class DataLoader {
     require_at_least("batch_size", options.batch_size, 1);
     require_at_least("workers", options.workers, 0);
     require_at_least("prefetch", options.prefetch, 1);
+    require_at_least("first_epoch", options.first_epoch, 0);
+    next_epoch_ = options.first_epoch;
     require(Shape(dataset_->sample_shape()).rank() < max_rank,
             "DataLoader: the samples' rank leaves no room for a batch dimension",
             Shape(dataset_->sample_shape()));

@@ -48,7 +48,9 @@ concept Loader = requires(L& loader) {
 /// batch. It is called with `Grad<T>` outputs in training and with plain ones in evaluation, so its call is a
 /// template.
 template <class Loss = CrossEntropyLoss> struct FitOptions {
-  int epochs = 1;                                     ///< passes over the training data
+  int epochs = 1;  ///< passes over the training data, those already done included
+  int epochs_done =
+      0;  ///< as when training goes on from a checkpoint; epochs and steps are counted from there
   std::function<double(std::int64_t)> lr_by_epoch{};  ///< the learning rate of an epoch, counted from 0
   std::function<double(std::int64_t)> lr_by_step{};   ///< the learning rate of a step, counted from 0
   bool accuracy = true;           ///< count the rows of outputs [n, classes] whose largest is the label's
@@ -171,6 +173,8 @@ Evaluation evaluate_any(const M& model, L& loader, const FitOptions<Loss>& optio
 template <class Loss> void check(const FitOptions<Loss>& options) {
   if (options.epochs < 0)
     throw Error("fit: expected epochs to be at least 0, got " + std::to_string(options.epochs));
+  if (options.epochs_done < 0)
+    throw Error("fit: expected epochs_done to be at least 0, got " + std::to_string(options.epochs_done));
   if (options.lr_by_epoch && options.lr_by_step)
     throw Error("fit: expected one of lr_by_epoch and lr_by_step, got both");
 }
@@ -201,9 +205,9 @@ History run_epochs(M& model, optim::Optimizer& optimizer, L& loader, const FitOp
                    const Test& test, Cs&... callbacks) {
   check(options);
   History history;
-  std::int64_t step = 0;
+  std::int64_t step = batch_count(loader) * options.epochs_done;
   bool stop = false;
-  for (int epoch = 1; epoch <= options.epochs && !stop; ++epoch) {
+  for (int epoch = options.epochs_done + 1; epoch <= options.epochs && !stop; ++epoch) {
     BatchEvent event{.phase = Phase::train, .epoch = epoch, .epochs = options.epochs};
     EpochResult result = train_epoch(model, optimizer, loader, options, event, step, stop, callbacks...);
     event.phase = Phase::test;

@@ -1,0 +1,232 @@
+// Trains a convolutional network on CIFAR-10's 60,000 colour images of 32 x 32; without the data, on pictures
+// that it draws itself.
+//
+//     cifar10 --model resnet20 --epochs 20 --augment --schedule cosine --save cifar.safetensors
+//     cifar10 --resume cifar.safetensors --epochs 40 ...      goes on from there
+
+#include <taut/concepts.hpp>
+#include <taut/cpu/cpu.hpp>
+#include <taut/data/augment.hpp>
+#include <taut/data/cifar.hpp>
+#include <taut/data/data_loader.hpp>
+#include <taut/data/drawn_shapes.hpp>
+#include <taut/io/checkpoint.hpp>
+#include <taut/nn/lenet.hpp>
+#include <taut/nn/resnet.hpp>
+#include <taut/nn/summary.hpp>
+#include <taut/optim/ema.hpp>
+#include <taut/optim/schedule.hpp>
+#include <taut/optim/sgd.hpp>
+#include <taut/train/csv_log.hpp>
+#include <taut/train/fit.hpp>
+#include <taut/train/progress.hpp>
+
+#include <array>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "command_line.hpp"
+
+using namespace taut;
+
+namespace {
+
+using G = Grad<CpuArray>;  // `Grad`: this one can be trained
+
+struct Options {
+  std::string data, model = "resnet18", schedule = "cosine", load, save, resume, csv;
+  double lr = 0.1, momentum = 0.9, weight_decay = 5e-4, clip = 0, label_smoothing = 0, ema = 0;
+  int epochs = 10, batch_size = 128, threads = 0, workers = 1;
+  std::uint64_t seed = 1;
+  bool augment = false, raw = false;
+};
+
+void declare(CommandLine& line, Options& options) {
+  line.choice("--model", options.model,
+              {"resnet18", "resnet18-imagenet", "resnet20", "resnet32", "resnet56", "lenet"},
+              "network; resnet18-imagenet has the stem for large images and biases");
+  line.text("--data", options.data,
+            "directory of CIFAR-10's binary files; unless given, data/cifar-10, or else pictures drawn here");
+  line.integer("--epochs", options.epochs, 0,
+               "passes over the training images, those before --resume included");
+  line.integer("--batch-size", options.batch_size, 1, "images a step");
+  line.positive("--lr", options.lr, "learning rate at the start");
+  line.number("--momentum", options.momentum, 0, 1, "of stochastic gradient descent");
+  line.number("--weight-decay", options.weight_decay, 0, 1, "of all parameters");
+  line.number("--clip", options.clip, 0, 1e9, "largest global norm of the gradients; 0 does not clip");
+  line.flag("--augment", options.augment, "crop with padding 4 and flip at random");
+  line.flag("--raw", options.raw, "leave pixels from 0 to 1, instead of giving them mean 0 and deviation 1");
+  line.number("--label-smoothing", options.label_smoothing, 0, 1, "probability given to all classes alike");
+  line.choice("--schedule", options.schedule, {"constant", "step", "cosine"},
+              "of the learning rate; step takes a tenth after every 20 epochs");
+  line.number("--ema", options.ema, 0, 0.99999,
+              "decay of a moving average of the weights that is measured, too; 0: none");
+  line.integer("--seed", options.seed,
+               "of the first weights, the order of the images and their augmentation");
+  line.integer("--threads", options.threads, 0, "threads that compute; 0 takes one a core");
+  line.integer("--workers", options.workers, 0, "threads that read and augment batches ahead");
+  line.text("--load", options.load, "safetensors file of the weights to start from");
+  line.text("--resume", options.resume, "checkpoint of --save to go on from");
+  line.text("--save", options.save, "checkpoint to write after each epoch");
+  line.text("--csv", options.csv, "file for a table of the epochs");
+}
+
+/// CIFAR-10, or pictures drawn in its place.
+struct Images {
+  std::variant<data::Cifar10, data::DrawnShapes> source;
+
+  std::int64_t size() const {
+    return std::visit([](const auto& images) { return images.size(); }, source);
+  }
+  Shape sample_shape() const { return {3, data::Cifar10::side, data::Cifar10::side}; }
+  std::int64_t get(std::int64_t index, std::span<float> values, Rng& rng) const {
+    return std::visit([&](const auto& images) { return images.get(index, values, rng); }, source);
+  }
+};
+
+struct Data {
+  Images train, test;
+};
+
+Data load_data(const Options& options) {
+  const std::string here = "data/cifar-10", directory = options.data.empty() ? here : options.data;
+  if (options.data.empty() && !data::Cifar10::is_present(here)) {
+    std::cout << "data: there is no " << here << " (`sh examples/download.sh cifar-10 " << here
+              << "` gets it): training on pictures drawn here\n";
+    return {{data::DrawnShapes(10'000, 1)}, {data::DrawnShapes(2'000, 2)}};
+  }
+  Data data{{data::Cifar10::load(directory, data::Split::train)},
+            {data::Cifar10::load(directory, data::Split::test)}};
+  std::cout << "data: " << directory << ", " << data.train.size() << " images to train, " << data.test.size()
+            << " to test\n";
+  return data;
+}
+
+/// Random crops and flips, if they are wanted.
+struct Augmentation {
+  bool wanted;
+  data::RandomCrop crop{4};
+  data::HorizontalFlip flip{};
+
+  void operator()(std::span<float> values, const Shape& shape, Rng& rng) const {
+    if (!wanted) return;
+    crop(values, shape, rng);
+    flip(values, shape, rng);
+  }
+};
+
+auto prepared(Images images, bool augment, const Options& options) {
+  constexpr std::array<float, 3> zeros{0, 0, 0}, ones{1, 1, 1};
+  return data::Augmented{
+      std::move(images), Augmentation{augment},
+      options.raw ? data::Normalize{zeros, ones} : data::Normalize{data::cifar10_mean, data::cifar10_std}};
+}
+
+struct SmoothedLoss {
+  double smoothing = 0;
+  template <AnyTensor X, AnyTensor Labels> auto operator()(const X& logits, const Labels& labels) const {
+    return cross_entropy(logits, labels, smoothing);
+  }
+};
+
+/// The learning rate of a step.
+std::function<double(std::int64_t)> make_schedule(const Options& options, std::int64_t steps_per_epoch) {
+  if (options.schedule == "cosine")
+    return optim::CosineSchedule{options.lr, steps_per_epoch * options.epochs};
+  const optim::StepSchedule by_epoch{options.lr, 20, options.schedule == "step" ? 0.1 : 1.0};
+  return [by_epoch, steps_per_epoch](std::int64_t step) { return by_epoch(step / steps_per_epoch); };
+}
+
+/// Writes a checkpoint after each epoch, and keeps the moving average of the weights.
+template <class Network> struct Keeper {
+  const Network& network;
+  const optim::Optimizer& optimizer;
+  std::string path;
+  std::optional<optim::Ema<Network>> ema;
+
+  void on_batch(const train::BatchEvent& event) {
+    if (ema && event.phase == train::Phase::train) ema->update(network);
+  }
+  void on_epoch(const train::EpochResult& result) const {
+    if (!path.empty())
+      io::save_checkpoint(network, optimizer, path, {{"epoch", std::to_string(result.epoch)}});
+  }
+};
+
+/// The table of the epochs, if one is wanted.
+struct OptionalLog {
+  std::optional<train::CsvLog> log;
+  void on_epoch(const train::EpochResult& result) {
+    if (log) log->on_epoch(result);
+  }
+};
+
+template <class Network> void run(const Options& options, Network network) {
+  const Data data = load_data(options);
+  std::cout << summary(network);
+  if (!options.load.empty()) io::load(network, options.load);
+  optim::Sgd sgd{network,
+                 {.lr = options.lr, .momentum = options.momentum, .weight_decay = options.weight_decay}};
+  sgd.set_clip_norm(options.clip);
+  int done = 0;
+  if (!options.resume.empty()) {
+    done = std::stoi(io::load_checkpoint(network, sgd, options.resume).at("epoch"));
+    std::cout << "going on after epoch " << done << " of " << options.resume << '\n';
+  }
+  if (!options.save.empty()) io::ReplacementFile writable(options.save);  // throws now, not after an epoch
+
+  data::DataLoader train_loader{prepared(data.train, options.augment, options),
+                                {.batch_size = options.batch_size,
+                                 .seed = options.seed,
+                                 .workers = options.workers,
+                                 .first_epoch = done}};
+  data::DataLoader test_loader{prepared(data.test, false, options),
+                               {.batch_size = 250, .shuffle = false, .workers = options.workers}};
+  Keeper<Network> keeper{network, sgd, options.save, {}};
+  if (options.ema > 0) keeper.ema.emplace(network, options.ema);
+  OptionalLog log;
+  if (!options.csv.empty()) log.log.emplace(options.csv);
+
+  train::FitOptions<SmoothedLoss> fit{.epochs = options.epochs,
+                                      .epochs_done = done,
+                                      .lr_by_step = make_schedule(options, train_loader.batches_per_epoch()),
+                                      .loss = {options.label_smoothing}};
+  train::fit(network, sgd, train_loader, test_loader, fit, train::ProgressBar{std::cout}, keeper, log);
+
+  const auto result = train::evaluate(network, test_loader);
+  std::cout << "test loss " << result.loss << ", test accuracy " << 100 * result.accuracy << "%\n";
+  if (keeper.ema)
+    std::cout << "test accuracy of the averaged weights "
+              << 100 * train::evaluate(keeper.ema->model(), test_loader).accuracy << "%\n";
+}
+
+void run(const Options& options) {
+  if (options.threads > 0) set_threads(options.threads);
+  Rng rng{options.seed};
+  const auto& name = options.model;
+  if (name == "lenet")
+    run(options, nn::LeNet<G>::make(3, 32, 10, rng));
+  else if (name == "resnet18")
+    run(options, nn::resnet18<G>(10, nn::Stem::cifar, rng));
+  else if (name == "resnet18-imagenet")
+    run(options, nn::ResNet<G>::make({.classes = 10, .conv_bias = true}, rng));
+  else
+    run(options, nn::cifar_resnet<G>(std::stoi(name.substr(6)), 10, rng));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Options options;
+    CommandLine line("Trains a convolutional network to recognise the images of CIFAR-10.");
+    declare(line, options);
+    if (!line.parse(argc, argv)) return 0;
+    run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "cifar10: " << error.what() << '\n';
+    return 1;
+  }
+}
