@@ -11,9 +11,11 @@ configure_package_config_file(cmake/taut-config.cmake.in taut-config.cmake INSTA
 write_basic_package_version_file(taut-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/taut-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/taut-config-version.cmake
-  cmake/FindoneDNN.cmake cmake/FindRapidJSON.cmake cmake/Findxsimd.cmake DESTINATION ${config_dir})
+  cmake/FindoneDNN.cmake cmake/FindRapidJSON.cmake cmake/Findstb.cmake cmake/Findxsimd.cmake
+  DESTINATION ${config_dir})
 
-set(pc_cflags "-DTAUT_HAS_ONEDNN=${TAUT_HAS_ONEDNN} -DTAUT_HAS_XSIMD=${TAUT_HAS_XSIMD} -DTAUT_HAS_ZLIB=${TAUT_HAS_ZLIB}")
+set(pc_cflags "-DTAUT_HAS_ONEDNN=${TAUT_HAS_ONEDNN} -DTAUT_HAS_STB=${TAUT_HAS_STB}")
+string(APPEND pc_cflags " -DTAUT_HAS_XSIMD=${TAUT_HAS_XSIMD} -DTAUT_HAS_ZLIB=${TAUT_HAS_ZLIB}")
 set(pc_libs "-pthread")
 if(TAUT_HAS_OPENMP)
   string(APPEND pc_cflags " ${OpenMP_CXX_FLAGS}")

@@ -9,7 +9,7 @@ set -eu
 
 required="g++ cmake make rapidjson-dev"
 # Each of these makes something faster or saves a download; a release that lacks one still builds.
-optional="libdnnl-dev libxsimd-dev zlib1g-dev libcli11-dev libgtest-dev libbenchmark-dev ninja-build pkg-config dataset-fashion-mnist"
+optional="libdnnl-dev libxsimd-dev zlib1g-dev libstb-dev libcli11-dev libgtest-dev libbenchmark-dev ninja-build pkg-config dataset-fashion-mnist"
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<END

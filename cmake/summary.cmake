@@ -15,6 +15,8 @@ taut_report("OpenMP   " ${TAUT_HAS_OPENMP} "${OpenMP_CXX_VERSION}"
   "kernels run on one thread: use g++, or apt install libomp-dev for clang")
 taut_report("xsimd    " ${TAUT_HAS_XSIMD} "${xsimd_VERSION}"
   "elementwise kernels rely on the compiler's vectoriser, exp and tanh about 5x slower: apt install libxsimd-dev")
+taut_report("stb_image" ${TAUT_HAS_STB} "${stb_VERSION}"
+  "image files (PNG, JPEG) cannot be read: apt install libstb-dev")
 taut_report("zlib     " ${TAUT_HAS_ZLIB} "${ZLIB_VERSION_STRING}"
   "compressed data sets (.gz) cannot be read: apt install zlib1g-dev")
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -6,6 +6,8 @@
 #include "cifar.hpp"
 #include "data_loader.hpp"
 #include "dataset.hpp"
+#include "drawn_shapes.hpp"
 #include "idx.hpp"
+#include "image_folder.hpp"
 #include "mix.hpp"
 #include "mnist.hpp"

@@ -35,12 +35,22 @@ namespace detail {
 
 #if TAUT_HAS_STB
 
-// The result of `call`, which is one of stb_image's functions with `limit` bytes for each of its blocks.
-template <class Call> auto call_stb(const std::string& name, std::size_t limit, Call call) {
+// Decodes a checked file of the declared size.
+inline Image decode_with_stb(ImageBytes bytes, const std::string& name, const ImageSize& size) {
+  // Besides its own state the decoder needs, for PNG, at most 8 bytes a pixel, in a buffer that grows
+  // twofold; and for JPEG 2 bytes a pixel and channel of an image whose extents are rounded up, by less
+  // than 32.
+  const auto rows = static_cast<std::size_t>(size.height), columns = static_cast<std::size_t>(size.width);
+  stb::allocation_limit =
+      (1 << 20) + 2 * bytes.size() + 16 * rows * columns + 2 * (rows + 32) * (columns + 32);
   const char* reason = "the decoder is at a loss";
-  stb::allocation_limit = limit;
   try {
-    if (auto result = call()) return result;
+    int width = 0, height = 0, channels = 0;
+    const std::unique_ptr<stb::stbi_uc, decltype(&std::free)> pixels(
+        stb::stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &channels,
+                                   3),
+        &std::free);
+    if (pixels) return {height, width, {pixels.get(), pixels.get() + 3 * std::ptrdiff_t{height} * width}};
     const bool refused = stb::allocation_limit == 0;
     reason = refused ? "it expands to more than its size" : stb::stbi_failure_reason();
   } catch (const stb::AssertionFailed&) {
@@ -48,34 +58,9 @@ template <class Call> auto call_stb(const std::string& name, std::size_t limit, 
   throw DataError(name, -1, std::string("image: cannot decode it: ") + reason);
 }
 
-inline Image decode_with_stb(ImageBytes bytes, const std::string& name, std::int64_t max_pixels) {
-  constexpr std::size_t state_size = 1 << 20;  // the decoder's own
-  const auto length = static_cast<int>(bytes.size());
-  int width = 0, height = 0, channels = 0;
-  call_stb(name, state_size,
-           [&] { return stb::stbi_info_from_memory(bytes.data(), length, &width, &height, &channels); });
-  if (std::int64_t{height} * width > max_pixels) {
-    throw DataError(name, -1,
-                    "image: it declares " + std::to_string(height) + " x " + std::to_string(width) +
-                        " pixels, more than the limit of " + std::to_string(max_pixels) +
-                        "; set max_pixels if it is to be read");
-  }
-
-  // PNG has at most 8 bytes a pixel, and its buffer grows twofold. JPEG has 2 bytes a pixel and channel, and
-  // extents that are multiples of up to 32.
-  const auto rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
-  const auto limit = 2 * bytes.size() + 16 * rows * columns + 2 * (rows + 32) * (columns + 32) + state_size;
-  std::unique_ptr<stb::stbi_uc, decltype(&std::free)> pixels(nullptr, &std::free);
-  pixels.reset(call_stb(name, limit, [&] {
-    return stb::stbi_load_from_memory(bytes.data(), length, &width, &height, &channels, 3);
-  }));
-  const auto size = 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
-  return {height, width, {pixels.get(), pixels.get() + size}};
-}
-
 #else
 
-[[noreturn]] inline Image decode_with_stb(ImageBytes, const std::string& name, std::int64_t) {
+[[noreturn]] inline Image decode_with_stb(ImageBytes, const std::string& name, const ImageSize&) {
   throw DataError(name, -1,
                   "image: this program was built without stb_image, which decodes PNG and JPEG. Install it "
                   "(Debian: libstb-dev) and build again");
@@ -83,11 +68,19 @@ inline Image decode_with_stb(ImageBytes bytes, const std::string& name, std::int
 
 #endif
 
-inline void check_image_file(ImageBytes bytes, const std::string& name) {
+inline ImageSize check_image_file(ImageBytes bytes, const std::string& name) {
   if (bytes.empty()) throw DataError(name, 0, "image: the file is empty");
   if (starts_with(bytes, png_signature)) return check_png(bytes, name);
   if (starts_with(bytes, jpeg_signature)) return JpegCheck(bytes, name).run();
   throw DataError(name, 0, "image: this is neither a PNG nor a JPEG file");
+}
+
+inline void check_image_size(const ImageSize& size, const std::string& name, const ImageLimits& limits) {
+  if (size.height == 0 || size.width == 0 || size.height <= limits.max_pixels / size.width) return;
+  throw DataError(name, -1,
+                  "image: it declares " + std::to_string(size.height) + " x " + std::to_string(size.width) +
+                      " pixels, more than the limit of " + std::to_string(limits.max_pixels) +
+                      "; set max_pixels if it is to be read");
 }
 
 // Throws `DataError` if a file of `size` bytes, or of at least so many, is too large.
@@ -122,8 +115,9 @@ inline std::vector<std::uint8_t> read_all(ByteSource& source, const ImageLimits&
 inline Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name,
                           const ImageLimits& limits = {}) {
   detail::check_file_size(bytes.size(), name, limits);
-  detail::check_image_file(bytes, name);
-  return detail::decode_with_stb(bytes, name, limits.max_pixels);
+  const auto size = detail::check_image_file(bytes, name);
+  detail::check_image_size(size, name, limits);
+  return detail::decode_with_stb(bytes, name, size);
 }
 
 /// Decodes a PNG or JPEG file, as `decode_image` does. Also throws `DataError` if the file cannot be read.

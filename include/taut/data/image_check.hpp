@@ -48,8 +48,21 @@ inline std::uint32_t crc32(ImageBytes bytes) {
   return ~value;
 }
 
-// Throws `DataError` unless every chunk is there with the right checksum, up to the one that ends the image.
-inline void check_png(ImageBytes bytes, const std::string& name) {
+struct ImageSize {
+  std::int64_t height = 0, width = 0;
+};
+
+// The size that the first chunk, the header, declares.
+inline ImageSize png_size(ImageBytes bytes, const std::string& name) {
+  constexpr std::array<std::uint8_t, 8> header{0, 0, 0, 13, 'I', 'H', 'D', 'R'};
+  if (!starts_with(bytes.subspan(png_signature.size()), header))
+    throw DataError(name, 8, "png: expected the header to come first");
+  return {big_endian(bytes, 20, 4), big_endian(bytes, 16, 4)};
+}
+
+// Returns the declared size. Throws `DataError` unless every chunk is there with the right checksum, up to
+// the one that ends the image.
+inline ImageSize check_png(ImageBytes bytes, const std::string& name) {
   constexpr std::size_t around = 12;  // a chunk's length and type before its data, and its checksum behind
   std::size_t position = png_signature.size();
   for (;;) {
@@ -65,7 +78,7 @@ inline void check_png(ImageBytes bytes, const std::string& name) {
                       "png: the chunk that starts here is damaged: its checksum is wrong");
     }
     constexpr std::array<std::uint8_t, 4> end{'I', 'E', 'N', 'D'};
-    if (starts_with(type_and_data, end)) return;
+    if (starts_with(type_and_data, end)) return png_size(bytes, name);
     position += around + length;
   }
 }
@@ -75,25 +88,39 @@ class JpegCheck {
  public:
   JpegCheck(ImageBytes bytes, const std::string& name) : bytes_(bytes), name_(name) {}
 
-  // Throws `DataError` unless the file goes on to the marker that ends the image, and has Huffman tables of a
-  // possible size and a reasonable number of scans.
-  void run() {
+  // Returns the declared size. Throws `DataError` unless the file goes on to the marker that ends the image,
+  // and has a frame, Huffman tables of a possible size and a reasonable number of scans.
+  ImageSize run() {
     position_ = jpeg_signature.size();
+    ImageSize size;
     for (int scans = 0;;) {
       const auto marker = next_marker();
-      if (marker == end_of_image) return;
+      if (marker == end_of_image) break;
       if (marker <= restart_7 && marker >= restart_0) continue;
       const auto segment = next_segment();
       if (marker == huffman_tables) check_tables(segment);
+      if (is_frame(marker) && size.height == 0) size = frame_size(segment);
       if (marker == start_of_scan && ++scans > max_scans)
         fail("jpeg: more than " + std::to_string(max_scans) + " scans, which only an attack would have");
     }
+    if (size.height == 0) fail("jpeg: no frame, and so no size, before the end of the image");
+    return size;
   }
 
  private:
   static constexpr std::uint8_t huffman_tables = 0xc4, restart_0 = 0xd0, restart_7 = 0xd7,
                                 end_of_image = 0xd9, start_of_scan = 0xda;
   static constexpr int max_scans = 500;
+
+  // Markers 0xc0 to 0xcf are the kinds of frames, but for three that are something else.
+  static bool is_frame(std::uint8_t marker) {
+    return marker >= 0xc0 && marker <= 0xcf && marker != huffman_tables && marker != 0xc8 && marker != 0xcc;
+  }
+
+  ImageSize frame_size(ImageBytes frame) const {
+    if (frame.size() < 5) fail("jpeg: the frame before this byte is too short for its size");
+    return {big_endian(frame, 1, 2), big_endian(frame, 3, 2)};
+  }
 
   [[noreturn]] void fail(const std::string& message) const {
     throw DataError(name_, static_cast<std::int64_t>(position_), message);
