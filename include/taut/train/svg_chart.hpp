@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../core/error.hpp"
 #include "html.hpp"
 
 namespace taut::train {
@@ -22,12 +23,12 @@ struct ChartLine {
 
 /// Lines over a common x.
 struct LineChart {
-  std::string title;
-  std::string x_name;             ///< of what the x count
-  std::vector<double> x;          ///< ascending
-  std::vector<ChartLine> lines;   ///< in the colours of the classes s0, s1, s2, …
-  std::string unit{};             ///< follows each number
-  bool from_zero = false;         ///< the y axis begins at 0, so that heights compare
+  std::string title{};
+  std::string x_name{};              ///< of what the x count
+  std::vector<double> x{};           ///< ascending
+  std::vector<ChartLine> lines{};    ///< in the colours of the classes s0, s1, s2, …
+  std::string unit{};                ///< follows each number
+  bool from_zero = false;            ///< the y axis begins at 0, so that heights compare
   bool logarithmic_if_wide = false;  ///< the y axis is logarithmic if all y > 0 and they span a factor of 100
 };
 
@@ -189,8 +190,10 @@ class ChartWriter {
   static constexpr std::size_t most_groups = 300, most_markers = 60;
 
   static std::string pixels(double value) { return chart_number(value, 1, std::chars_format::fixed); }
-  std::string px(double x) const { return pixels(left + (right - left) * x_.position(x)); }
-  std::string py(double y) const { return pixels(bottom - (bottom - top) * y_.position(y)); }
+  double across(double x) const { return left + (right - left) * x_.position(x); }
+  double down(double y) const { return bottom - (bottom - top) * y_.position(y); }
+  std::string px(std::size_t i) const { return pixels(across(chart_.x[i])); }
+  std::string py(double y) const { return pixels(down(drawable(y))); }
 
   static std::string css_class(std::size_t index) { return "s" + std::to_string(index); }
 
@@ -202,36 +205,36 @@ class ChartWriter {
     return text;
   }
 
-  static std::string label(std::string_view anchor, const std::string& x, const std::string& y,
-                           const std::string& text) {
-    return "<text text-anchor=\"" + std::string(anchor) + "\" x=\"" + x + "\" y=\"" + y + "\">" +
-           escape_html(text) + "</text>\n";
+  static std::string label(std::string_view anchor, double x, double y, const std::string& text) {
+    return "<text text-anchor=\"" + std::string(anchor) + "\" x=\"" + pixels(x) + "\" y=\"" + pixels(y) +
+           "\">" + escape_html(text) + "</text>\n";
   }
 
   std::string grid() const {
     std::string rules, labels;
     for (const auto& [value, text] : y_.ticks) {
-      rules += "M" + pixels(left) + " " + py(value) + "H" + pixels(right);
-      labels += label("end", pixels(left - 8), pixels(std::stod(py(value)) + 4), text);
+      rules += "M" + pixels(left) + " " + pixels(down(value)) + "H" + pixels(right);
+      labels += label("end", left - 8, down(value) + 4, text);
     }
     for (const auto& [value, text] : x_.ticks) {
-      rules += "M" + px(value) + " " + pixels(bottom) + "v5";
-      labels += label("middle", px(value), pixels(bottom + 20), text);
+      rules += "M" + pixels(across(value)) + " " + pixels(bottom) + "v5";
+      labels += label("middle", across(value), bottom + 20, text);
     }
-    labels += label("middle", pixels((left + right) / 2), pixels(bottom + 39), chart_.x_name);
+    labels += label("middle", (left + right) / 2, bottom + 39, chart_.x_name);
     return "<path class=\"grid\" d=\"" + rules + "\"/>\n" + labels;
   }
 
   std::string line(std::size_t index) const {
     const auto& y = chart_.lines[index].y;
+    const bool marked = y.size() <= most_markers;
     std::string path, markers;
     for (const auto& run : visible_runs(y, (y.size() + most_groups - 1) / most_groups)) {
-      for (std::size_t i = 0; i < run.size(); ++i)
-        ((path += i == 0 ? "M" : "L") += px(chart_.x[run[i]])).append(" ").append(py(drawable(y[run[i]])));
+      for (const auto i : run) {
+        ((path += i == run.front() ? "M" : "L") += px(i)).append(" ").append(py(y[i]));
+        if (marked) markers += marker(index, i);
+      }
       if (run.size() == 1) path += "h0";  // drawn as a dot, since the ends of lines are round
-      for (const auto i : run) markers += marker(index, i);
     }
-    if (y.size() > most_markers) markers.clear();
     return "<g class=\"" + css_class(index) + "\"><path d=\"" + path + "\"/>\n" + markers + "</g>\n";
   }
 
@@ -240,8 +243,8 @@ class ChartWriter {
     const auto& [name, y] = chart_.lines[index];
     const std::string what = chart_.x_name + " " + chart_number(chart_.x[i], 12) + ", " + name + ": " +
                              chart_number(y[i], 5) + chart_.unit;
-    return "<circle r=\"2.5\" cx=\"" + px(chart_.x[i]) + "\" cy=\"" + py(drawable(y[i])) + "\"><title>" +
-           escape_html(what) + "</title></circle>\n";
+    return "<circle r=\"2.5\" cx=\"" + px(i) + "\" cy=\"" + py(y[i]) + "\"><title>" + escape_html(what) +
+           "</title></circle>\n";
   }
 
   const LineChart& chart_;
@@ -253,7 +256,15 @@ class ChartWriter {
 /// The chart as a `<figure>` of HTML that needs no script; empty if it has nothing to draw. Up to 60 values a
 /// line are marked, and tell their numbers when pointed at; lines of more than 300 are thinned to their
 /// envelope, so that the size is bounded.
+///
+/// Throws `ShapeError` if a line has not as many values as the chart has x.
 inline std::string to_html(const LineChart& chart) {
+  for (const auto& line : chart.lines) {
+    if (line.y.size() != chart.x.size())
+      throw ShapeError("LineChart: expected " + std::to_string(chart.x.size()) +
+                       " values, one for each x, in line " + line.name + ", got " +
+                       std::to_string(line.y.size()));
+  }
   const auto range = detail::range_of(chart.lines);
   return range.empty() ? "" : detail::ChartWriter(chart, range).figure();
 }
