@@ -47,7 +47,7 @@ struct ReportOptions {
 /// the run is killed. Its size is bounded: of long runs the curves are thinned and the table is of every
 /// n-th epoch; a `CsvLog` has them all.
 ///
-/// What was not measured (NaN) is left out of curves; where a curve breaks off, the quantity was not finite.
+/// Values that were not measured (NaN) or are infinite are gaps in the curves.
 class HtmlReport {
  public:
   /// Writes the page, without measurements yet. Throws `DataError` if it cannot be written: before the

@@ -46,7 +46,8 @@ class HistoryWriter {
 
   /// The figures that one looks for first.
   std::string tiles() const {
-    std::string text = "<div class=\"tiles\">\n" + tile("epochs", std::to_string(history_.size()));
+    std::string text = "<div class=\"tiles\">\n" +
+                       tile(history_.size() == 1 ? "epoch" : "epochs", std::to_string(history_.size()));
     const auto best = std::ranges::max_element(history_, {}, [](const auto& epoch) {
       return std::isnan(epoch.test_accuracy) ? -1.0 : epoch.test_accuracy;
     });
@@ -130,8 +131,12 @@ class HistoryWriter {
     std::string text = "<tr><td class=\"n\">" + std::to_string(epoch.epoch) + "</td>";
     for (const auto& column : epoch_columns)
       if (was_measured(history_, column.value))
-        text += "<td class=\"n\">" + column.text(epoch.*column.value) + "</td>";
+        text += "<td class=\"n\">" + cell(column, epoch.*column.value) + "</td>";
     return text + "</tr>\n";
+  }
+
+  static std::string cell(const EpochColumn& column, double value) {
+    return std::isnan(value) ? "nan" : column.text(value);
   }
 
   const History& history_;

@@ -28,11 +28,13 @@ figure { margin: 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--faint); padding-bottom: .4rem; }
 pre { margin: 0; font: 13px/1.45 ui-monospace, monospace; }
-.tiles, .charts, .images, .confusion { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
+.tiles, .confusion { display: flex; flex-wrap: wrap; gap: 1rem; align-items: stretch; }
+.confusion { column-gap: 2.5rem; align-items: flex-start; }
 .tile { flex: 1 1 9rem; padding: .6rem .9rem; background: var(--panel); border-radius: 8px; }
 .tile b { display: block; font-size: 1.35rem; font-weight: 600; }
 .tile span, .note { color: var(--faint); }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
+.charts, .images { display: grid; gap: 1rem; }
+.charts { grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
 .chart { padding: .75rem; background: var(--panel); border-radius: 8px; }
 .chart figcaption { font-weight: 600; padding-left: .4rem; }
 .chart svg { display: block; width: 100%; }
@@ -63,9 +65,12 @@ pre { margin: 0; font: 13px/1.45 ui-monospace, monospace; }
 .matrix td.sum { color: var(--faint); text-align: right; padding-left: .6rem; }
 .matrix.dense { background: var(--panel); }
 .matrix.dense td { min-width: 0; width: 6px; height: 6px; padding: 0; border: 0; }
-.image { width: 7.5rem; font-size: 13px; line-height: 1.35; overflow-wrap: anywhere; }
-.image img { display: block; width: 7.5rem; height: 7.5rem; object-fit: contain; image-rendering: pixelated;
-  background: var(--panel); margin-bottom: .3rem; }
+.images { grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); }
+.image { font-size: 13px; line-height: 1.35; overflow-wrap: anywhere; }
+.image img {
+  display: block; width: 100%; aspect-ratio: 1; object-fit: contain; image-rendering: pixelated;
+  margin-bottom: .3rem; background: var(--panel);
+}
 .wrong { color: var(--s1); } .right { color: var(--s0); }
 )css";
 

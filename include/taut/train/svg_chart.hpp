@@ -47,7 +47,7 @@ struct Axis {
 
   /// Where a value lies, from 0 at `low` to 1 at `high`.
   double position(double value) const {
-    if (logarithmic) return std::log(value / low) / std::log(high / low);
+    if (logarithmic) return (std::log(value) - std::log(low)) / (std::log(high) - std::log(low));
     return (value - low) / (high - low);
   }
 };
@@ -62,6 +62,7 @@ inline double nice_step(double raw) {
 
 inline std::string chart_number(double value, int digits,
                                 std::chars_format format = std::chars_format::general) {
+  if (std::isnan(value)) return "nan";  // never "-nan"
   char text[64];
   return {text, std::to_chars(text, text + sizeof text, value, format, digits).ptr};
 }
@@ -94,7 +95,7 @@ inline Axis linear_axis(double low, double high, const std::string& unit, bool f
     high = std::max(high, 0.0);
   }
   if (low == high) high = 1;
-  const double step = nice_step((high - low) / 4);
+  const double step = nice_step((high - low) / 5);
   low = step * std::floor(low / step + 1e-6);
   high = step * std::ceil(high / step - 1e-6);
   return {low, high, linear_ticks(low, high, step, unit)};
@@ -106,14 +107,14 @@ inline Axis logarithmic_axis(double low, double high, const std::string& unit) {
   Axis axis{std::pow(10.0, first), std::pow(10.0, last), {}, true};
   const double stride = std::ceil((last - first) / 6);
   for (double place = first; place <= last; place += stride)
-    axis.ticks.push_back({std::pow(10.0, place), chart_number(std::pow(10.0, place), 3) + unit});
+    axis.ticks.push_back({std::pow(10.0, place), chart_number(std::pow(10.0, place), 6) + unit});
   return axis;
 }
 
 /// An axis of numbers that count something: it ends where they do, and its ticks are whole.
 inline Axis counting_axis(double low, double high) {
   const double margin = low == high ? 0.5 : 0.0;
-  const double step = std::max(1.0, nice_step((high - low + 1e-9) / 8));
+  const double step = std::max(1.0, nice_step((high - low + 1e-9) / 10));
   return {low - margin, high + margin, linear_ticks(low, high, step, "")};
 }
 
