@@ -143,15 +143,18 @@ std::function<double(std::int64_t)> make_schedule(const Options& options, std::i
 template <class Network> struct Keeper {
   const Network& network;
   const optim::Optimizer& optimizer;
-  std::string path;
+  const Options& options;
   std::optional<optim::Ema<Network>> ema;
 
   void on_batch(const train::BatchEvent& event) {
     if (ema && event.phase == train::Phase::train) ema->update(network);
   }
   void on_epoch(const train::EpochResult& result) const {
-    if (!path.empty())
-      io::save_checkpoint(network, optimizer, path, {{"epoch", std::to_string(result.epoch)}});
+    if (options.save.empty()) return;
+    io::save_checkpoint(network, optimizer, options.save,
+                        {{"epoch", std::to_string(result.epoch)},
+                         {"model", options.model},
+                         {"pixels", options.raw ? "raw" : "normalized"}});
   }
 };
 
@@ -184,7 +187,7 @@ template <class Network> void run(const Options& options, Network network) {
                                  .first_epoch = done}};
   data::DataLoader test_loader{prepared(data.test, false, options),
                                {.batch_size = 250, .shuffle = false, .workers = options.workers}};
-  Keeper<Network> keeper{network, sgd, options.save, {}};
+  Keeper<Network> keeper{network, sgd, options, {}};
   if (options.ema > 0) keeper.ema.emplace(network, options.ema);
   OptionalLog log;
   if (!options.csv.empty()) log.log.emplace(options.csv);

@@ -81,7 +81,15 @@ TEST_F(Checkpoint, OfAnotherModelOrRuleChangesNothing) {
   EXPECT_THROW(io::load_checkpoint(same, adam, path), DataError);
   EXPECT_EQ(adam.steps(), 0);
 
-  io::save(model, path);  // a model alone
+  auto trained = make(3), plain = make(4);
+  optim::Adam trained_by_adam{trained, {.lr = 0.1}};
+  train_step(trained, trained_by_adam, 1);
+  io::save_checkpoint(trained, trained_by_adam, path);
+  EXPECT_THROW(io::load_checkpoint(model, sgd, path), DataError);
+  io::load(plain, path);  // the model alone
+  EXPECT_EQ(plain.layers[0].weight.to_host(), trained.layers[0].weight.to_host());
+
+  io::save(model, path);
   EXPECT_THROW(io::load_checkpoint(model, sgd, path), DataError);
 }
 

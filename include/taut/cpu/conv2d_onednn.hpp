@@ -249,7 +249,7 @@ class ConvPlan {
       onednn::set_data(memory_[1], same_ ? static_cast<const void*>(b.data()) : keep.data());
       onednn::set_data(memory_[2], out);
     }
-    const Buffer scratch = Buffer::allocate(scratch_bytes_);
+    const Buffer scratch = Buffer::allocate(largest_scratch(scratch_bytes_));
     onednn::set_data(memory_[3], scratch.data());
     if (bias) onednn::set_data(memory_[4], bias);
     onednn::execute(primitive_, bias ? 5 : 4, arguments_);
@@ -259,6 +259,16 @@ class ConvPlan {
  private:
   static dnnl_query_t kernel_query(ConvKind kind) {
     return kind == ConvKind::weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
+  }
+
+  /// The most scratch memory that any plan has wanted: all ask for that, so that the pool keeps one block for
+  /// all of them instead of one for each size.
+  static std::size_t largest_scratch(std::size_t own) {
+    static std::atomic<std::size_t> largest{0};
+    std::size_t seen = largest.load(std::memory_order_relaxed);
+    while (seen < own && !largest.compare_exchange_weak(seen, own, std::memory_order_relaxed)) {
+    }
+    return std::max(seen, own);
   }
 
   void add(int name, const onednn::Descriptor& descriptor) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../core/pool.hpp"
 #include "conv_geometry.hpp"
 #include "gemm.hpp"
 #include "layout.hpp"

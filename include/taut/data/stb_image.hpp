@@ -27,6 +27,8 @@
 
 namespace taut::data::detail::stb {
 
+using ::abs;  // which Taut's own function of that name would hide
+
 // The largest block that may be allocated on this thread, since compressed data can expand to any size,
 // whatever size the image declares. Becomes 0 when a block is refused.
 inline thread_local size_t allocation_limit = 0;

@@ -14,7 +14,9 @@ namespace detail {
 
 inline constexpr std::string_view steps_key = "optimizer.steps";
 
-inline std::string state_name(std::size_t i) { return "optimizer.state." + std::to_string(i); }
+inline std::string state_name(std::size_t i) {
+  return std::string(optimizer_state_prefix) + std::to_string(i);
+}
 
 /// A whole number among a file's free texts.
 inline std::int64_t read_number(const SafetensorsFile& file, std::string_view key) {
@@ -34,8 +36,8 @@ inline std::int64_t read_number(const SafetensorsFile& file, std::string_view ke
 }  // namespace detail
 
 /// Writes a model and the state of its optimizer, together with free texts, such as the number of the epoch,
-/// to a file that replaces `path` in one step. As `save`'s, the file can also be loaded as the model alone by
-/// PyTorch. Throws `DataError` if it cannot be written.
+/// to a file that replaces `path` in one step. `load` reads the model alone from it. Throws `DataError` if it
+/// cannot be written.
 template <Model M>
 void save_checkpoint(const M& model, const optim::Optimizer& optimizer, const std::string& path,
                      Metadata metadata = {}) {
@@ -72,6 +74,8 @@ template <Model M> Metadata load_checkpoint(M& model, optim::Optimizer& optimize
     if (found) state[i] = {found->shape, found->template values<double>()};
   }
   check_tensors(file, expected);
+  if (file.find(detail::state_name(state.size())))
+    throw DataError(path, -1, "load_checkpoint: the optimizer's state is of another rule");
   optimizer.restore(state, steps);
   detail::assign_tensors(model, file);
   return file.metadata();

@@ -227,15 +227,19 @@ struct ExpectedTensor {
   Shape shape;
 };
 
-/// Whether a tensor of a file is one that PyTorch's normalisation layers count their steps in, which nothing
-/// needs.
-inline bool is_step_counter(std::string_view name) {
-  constexpr std::string_view end = "num_batches_tracked";
-  return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+/// What the tensors of an optimizer's state are called in a checkpoint, before their number.
+inline constexpr std::string_view optimizer_state_prefix = "optimizer.state.";
+
+/// Whether a tensor of a file is none of a model: the state of an optimizer, or what PyTorch's normalisation
+/// layers count their steps in.
+inline bool is_beside_the_model(std::string_view name) {
+  constexpr std::string_view counter = "num_batches_tracked";
+  return name.substr(0, optimizer_state_prefix.size()) == optimizer_state_prefix ||
+         (name.size() >= counter.size() && name.substr(name.size() - counter.size()) == counter);
 }
 
-/// Checks that a file has exactly the expected tensors, in any order and of any element type; step counters
-/// of PyTorch's normalisation layers are passed over. Throws a `DataError` that names those that are missing,
+/// Checks that a file has exactly the expected tensors, in any order and of any element type; what is beside
+/// the model is passed over. Throws a `DataError` that names those that are missing,
 /// not expected or of another shape.
 inline void check_tensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected) {
   detail::NameList missing("missing"), unexpected("not expected"), misshaped("of another shape");
@@ -253,7 +257,7 @@ inline void check_tensors(const SafetensorsFile& file, std::span<const ExpectedT
   }
   for (std::size_t i = 0; i < is_expected.size(); ++i) {
     const auto& tensor = file.tensors()[i];
-    if (!is_expected[i] && !is_step_counter(tensor.name))
+    if (!is_expected[i] && !is_beside_the_model(tensor.name))
       unexpected.add(tensor.name, to_string(tensor.shape));
   }
   const std::string report = missing.text() + unexpected.text() + misshaped.text();

@@ -1,0 +1,94 @@
+// Says what is in a picture, by a network that cifar10 has trained.
+//
+//     predict cat.jpg cifar.safetensors
+
+#include <taut/concepts.hpp>
+#include <taut/cpu/cpu.hpp>
+#include <taut/data/augment.hpp>
+#include <taut/data/cifar.hpp>
+#include <taut/data/image.hpp>
+#include <taut/data/resize.hpp>
+#include <taut/io/model.hpp>
+#include <taut/nn/lenet.hpp>
+#include <taut/nn/resnet.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "command_line.hpp"
+
+using namespace taut;
+
+namespace {
+
+constexpr std::int64_t side = data::Cifar10::side;
+
+/// A text that cifar10 has put into the file beside the weights.
+std::string text_of(const io::SafetensorsFile& file, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  if (found == file.metadata().end())
+    throw DataError(file.path(), -1,
+                    "predict: '" + key + "' is missing: expected a checkpoint of cifar10 --save");
+  return found->second;
+}
+
+/// The picture as the network has seen those that it learnt from: [1, 3, 32, 32].
+CpuArray read_picture(const std::string& path, bool raw) {
+  std::vector<float> values(data::Cifar10::pixels);
+  data::crop_and_resize(data::read_image(path), side, side, values);
+  Rng none{0};
+  if (!raw) data::Normalize{data::cifar10_mean, data::cifar10_std}(values, {3, side, side}, none);
+  return CpuArray::from_host(values, {1, 3, side, side});
+}
+
+template <class Network>
+std::vector<float> probabilities(Network network, const std::string& path, const CpuArray& x) {
+  io::load(network, path);
+  return softmax(network(x, Mode::eval)).to_host();
+}
+
+/// The probabilities of the classes, by the network that the checkpoint is of.
+std::vector<float> classify(const std::string& picture, const std::string& checkpoint) {
+  const auto file = io::SafetensorsFile::read(checkpoint);
+  const auto x = read_picture(picture, text_of(file, "pixels") == "raw");
+  const auto name = text_of(file, "model");
+  Rng rng{0};
+  if (name == "lenet") return probabilities(nn::LeNet<CpuArray>::make(3, side, 10, rng), checkpoint, x);
+  if (name == "resnet18")
+    return probabilities(nn::resnet18<CpuArray>(10, nn::Stem::cifar, rng), checkpoint, x);
+  if (name == "resnet18-imagenet")
+    return probabilities(nn::ResNet<CpuArray>::make({.classes = 10, .conv_bias = true}, rng), checkpoint, x);
+  for (const int depth : {20, 32, 56})
+    if (name == "resnet" + std::to_string(depth))
+      return probabilities(nn::cifar_resnet<CpuArray>(depth, 10, rng), checkpoint, x);
+  throw DataError(checkpoint, -1, "predict: there is no network '" + name + "'");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::string picture, checkpoint;
+    int top = 5;
+    CommandLine line("Says what is in a picture, by a network that cifar10 has trained.");
+    line.text("picture", picture, "PNG or JPEG file; its middle is taken and scaled to 32 x 32");
+    line.text("checkpoint", checkpoint, "file that cifar10 --save has written");
+    line.integer("--top", top, 1, "classes to list");
+    if (!line.parse(argc, argv)) return 0;
+    const auto share = classify(picture, checkpoint);
+    std::vector<std::size_t> order(share.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return share[a] > share[b]; });
+    order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
+    for (const auto i : order)
+      std::printf("%6.2f%%  %s\n", 100 * static_cast<double>(share[i]),
+                  std::string(data::cifar10_classes[i]).c_str());
+  } catch (const std::exception& error) {
+    std::cerr << "predict: " << error.what() << '\n';
+    return 1;
+  }
+}
