@@ -58,8 +58,10 @@ class ConfusionMatrix {
   std::vector<Entry> mistakes(std::size_t limit) const {
     auto wrong = entries_;
     std::erase_if(wrong, [](const Entry& entry) { return entry.label == entry.predicted; });
-    std::stable_sort(wrong.begin(), wrong.end(),
-                     [](const Entry& a, const Entry& b) { return a.count > b.count; });
+    std::sort(wrong.begin(), wrong.end(), [](const Entry& a, const Entry& b) {
+      if (a.count != b.count) return a.count > b.count;
+      return std::pair(a.label, a.predicted) < std::pair(b.label, b.predicted);
+    });
     wrong.erase(wrong.begin() + static_cast<std::ptrdiff_t>(std::min(limit, wrong.size())), wrong.end());
     return wrong;
   }
