@@ -267,7 +267,7 @@ TEST_F(HtmlReportTest, ShowsImages) {
   report.write();
   const auto text = page();
   EXPECT_EQ(count(text, "src=\"data:image/bmp;base64,Qk"), 3);
-  EXPECT_EQ(count(text, "<b>cat</b> 1.5%<br><span class=\"wrong\">dog</span> 90.0%"), 3);
+  EXPECT_EQ(count(text, "<b>cat</b> (1.5%)<br><span class=\"wrong\">dog</span> (90.0%)"), 3);
   EXPECT_LT(text.size(), 200'000u) << "the large image is shrunk";
 }
 

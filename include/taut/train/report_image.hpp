@@ -122,7 +122,7 @@ inline std::vector<std::uint8_t> to_bmp(const Rgb& image) {
 inline std::string to_html(const ReportImage& image) {
   constexpr std::size_t largest_side = 192;  // twice what is shown, for displays with small pixels
   const auto percent = [](double fraction) {
-    return chart_number(100 * fraction, 1, std::chars_format::fixed) + "%";
+    return "(" + chart_number(100 * fraction, 1, std::chars_format::fixed) + "%)";
   };
   const std::string label = escape_html(image.label), predicted = escape_html(image.predicted);
   const bool right = image.label == image.predicted;
