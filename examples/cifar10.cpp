@@ -19,13 +19,20 @@
 #include <taut/optim/sgd.hpp>
 #include <taut/train/csv_log.hpp>
 #include <taut/train/fit.hpp>
+#include <taut/train/predictions.hpp>
 #include <taut/train/progress.hpp>
+#include <taut/train/report.hpp>
+#include <taut/train/report_image.hpp>
+#include <taut/train/tensorboard.hpp>
 
 #include <array>
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "command_line.hpp"
 
@@ -36,7 +43,7 @@ namespace {
 using G = Grad<CpuArray>;  // `Grad`: this one can be trained
 
 struct Options {
-  std::string data, model = "resnet18", schedule = "cosine", load, save, resume, csv;
+  std::string data, model = "resnet18", schedule = "cosine", load, save, resume, csv, report, tensorboard;
   double lr = 0.1, momentum = 0.9, weight_decay = 5e-4, clip = 0, label_smoothing = 0, ema = 0;
   int epochs = 10, batch_size = 128, threads = 0, workers = 1;
   std::uint64_t seed = 1;
@@ -71,6 +78,8 @@ void declare(CommandLine& line, Options& options) {
   line.text("--resume", options.resume, "checkpoint of --save to go on from");
   line.text("--save", options.save, "checkpoint to write after each epoch");
   line.text("--csv", options.csv, "file for a table of the epochs");
+  line.text("--report", options.report, "HTML file for curves, confusions and the worst mistakes");
+  line.text("--tensorboard", options.tensorboard, "directory for TensorBoard's event files");
 }
 
 /// CIFAR-10, or pictures drawn in its place.
@@ -83,6 +92,10 @@ struct Images {
   Shape sample_shape() const { return {3, data::Cifar10::side, data::Cifar10::side}; }
   std::int64_t get(std::int64_t index, std::span<float> values, Rng& rng) const {
     return std::visit([&](const auto& images) { return images.get(index, values, rng); }, source);
+  }
+  std::vector<std::string> class_names() const {
+    const auto& names = source.index() == 0 ? data::cifar10_classes : data::drawn_shapes_classes;
+    return {names.begin(), names.end()};
   }
 };
 
@@ -158,13 +171,57 @@ template <class Network> struct Keeper {
   }
 };
 
-/// The table of the epochs, if one is wanted.
-struct OptionalLog {
-  std::optional<train::CsvLog> log;
+/// A callback that may not be wanted.
+template <class Callback> struct Optional {
+  std::optional<Callback> callback;
   void on_epoch(const train::EpochResult& result) {
-    if (log) log->on_epoch(result);
+    if (callback) callback->on_epoch(result);
   }
 };
+
+/// What it takes to repeat a run, for its report.
+std::vector<std::pair<std::string, std::string>> settings(const Options& options) {
+  const auto number = [](double value) {
+    std::ostringstream text;
+    text << value;
+    return text.str();
+  };
+  return {{"--model", options.model},
+          {"--epochs", std::to_string(options.epochs)},
+          {"--batch-size", std::to_string(options.batch_size)},
+          {"--lr", number(options.lr)},
+          {"--momentum", number(options.momentum)},
+          {"--weight-decay", number(options.weight_decay)},
+          {"--clip", number(options.clip)},
+          {"--schedule", options.schedule},
+          {"--augment", options.augment ? "yes" : "no"},
+          {"--raw", options.raw ? "yes" : "no"},
+          {"--label-smoothing", number(options.label_smoothing)},
+          {"--seed", std::to_string(options.seed)}};
+}
+
+/// Adds to a report which classes the network confuses, and the images that it is most wrong about.
+template <class Network, class Loader>
+void show_mistakes(train::HtmlReport& report, const Network& network, Loader& loader, const Images& images) {
+  const auto plain = rebind<CpuArray>(network);
+  const auto names = images.class_names();
+  train::Predictions predictions;
+  for (const auto& batch : loader)
+    predictions.add(plain(batch.template tensor<CpuArray>(), Mode::eval).to_host(), batch.labels);
+  report.set_confusion(names, predictions.labels, predictions.predicted);
+  std::vector<train::ReportImage> worst;
+  for (const auto i : predictions.worst(24)) {
+    std::vector<float> values(static_cast<std::size_t>(images.sample_shape().size()));
+    Rng none{0};
+    images.get(static_cast<std::int64_t>(i), values, none);
+    const auto name = [&](std::int64_t label) { return names[static_cast<std::size_t>(label)]; };
+    worst.push_back({images.sample_shape(), train::to_pixels(values), name(predictions.labels[i]),
+                     name(predictions.predicted[i]), predictions.label_probability[i],
+                     predictions.predicted_probability[i]});
+  }
+  report.set_images(worst);
+  report.write();
+}
 
 template <class Network> void run(const Options& options, Network network) {
   const Data data = load_data(options);
@@ -189,15 +246,24 @@ template <class Network> void run(const Options& options, Network network) {
                                {.batch_size = 250, .shuffle = false, .workers = options.workers}};
   Keeper<Network> keeper{network, sgd, options, {}};
   if (options.ema > 0) keeper.ema.emplace(network, options.ema);
-  OptionalLog log;
-  if (!options.csv.empty()) log.log.emplace(options.csv);
+  Optional<train::CsvLog> log;
+  if (!options.csv.empty()) log.callback.emplace(options.csv);
+  Optional<train::HtmlReport> report;
+  if (!options.report.empty())
+    report.callback.emplace(options.report, train::ReportOptions{.title = options.model + " on CIFAR-10",
+                                                                 .settings = settings(options),
+                                                                 .model = summary(network)});
+  Optional<train::TensorBoardLog> tensorboard;
+  if (!options.tensorboard.empty()) tensorboard.callback.emplace(options.tensorboard);
 
   train::FitOptions<SmoothedLoss> fit{.epochs = options.epochs,
                                       .epochs_done = done,
                                       .lr_by_step = make_schedule(options, train_loader.batches_per_epoch()),
                                       .loss = {options.label_smoothing}};
-  train::fit(network, sgd, train_loader, test_loader, fit, train::ProgressBar{std::cout}, keeper, log);
+  train::fit(network, sgd, train_loader, test_loader, fit, train::ProgressBar{std::cout}, keeper, log, report,
+             tensorboard);
 
+  if (report.callback) show_mistakes(*report.callback, network, test_loader, data.test);
   const auto result = train::evaluate(network, test_loader);
   std::cout << "test loss " << result.loss << ", test accuracy " << 100 * result.accuracy << "%\n";
   if (keeper.ema)

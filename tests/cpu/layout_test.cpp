@@ -5,6 +5,7 @@
 #include <taut/concepts.hpp>
 #include <taut/cpu/cpu.hpp>
 #include <taut/interpret/grad.hpp>
+#include <taut/optim/sgd.hpp>
 
 #include <cmath>
 #include <functional>
@@ -93,6 +94,11 @@ TEST(Layout, IsKeptByElementwiseOperators) {
   }
 }
 
+CpuArray cast(const CpuArray::Index& indices) {
+  const auto values = indices.to_host();
+  return CpuArray::from_host(std::vector<float>(values.begin(), values.end()), indices.shape());
+}
+
 /// An operator of two images, and what it is called.
 struct Program {
   const char* name;
@@ -112,6 +118,12 @@ const Program programs[] = {
     {"channel sums",
      [](const auto& x, const auto& y) {
        return sum(x + y, {0, 2, 3});
+     }},
+    {"argmax", [](const auto& x, const auto& y) { return x + y * cast(argmax(x * y, 1, true)); }},
+    {"dropout",
+     [](const auto& x, const auto& y) {
+       Rng rng{1};
+       return dropout(x + y, 0.5, Mode::train, rng);
      }},
     {"max", [](const auto& x, const auto& y) { return max(maximum(x, y), {1}); }},
     {"reshape",
@@ -186,6 +198,22 @@ TEST(Layout, MakesNoDifferenceToAnyOperator) {
               << program.name << ", layouts " << static_cast<int>(a) << " and " << static_cast<int>(b);
       }
   }
+}
+
+TEST(Layout, OfAParameterMakesNoDifferenceToOptimizers) {
+  const auto start = image({1, 16, 2, 2}), gradient = image({1, 16, 2, 2}, 2);
+  const auto step = [&](const CpuArray& at) {
+    auto parameter = at;
+    struct Model {
+      Grad<CpuArray> weight;
+    } model{Grad<CpuArray>(parameter).track()};
+    optim::Sgd sgd{model, {.lr = 0.5}};
+    Tape<CpuArray> tape;
+    tape.backward(sum(model.weight * gradient));
+    sgd.step();
+    return model.weight.to_host();
+  };
+  for (const auto layout : layouts) EXPECT_EQ(step(in_layout(start, layout)), step(start));
 }
 
 TEST(Layout, ImagesOfOnePixelAreMatrices) {

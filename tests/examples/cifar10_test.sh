@@ -61,7 +61,11 @@ succeeds $learn --augment --label-smoothing 0.1 --epochs 1 --csv two.csv --worke
 numbers none.csv >expected
 numbers two.csv | cmp -s - expected || fail 'two workers give other numbers'
 
-succeeds $program --model resnet20 --data set --batch-size 50 --epochs 1 --raw --save net.safetensors
+succeeds $program --model resnet20 --data set --batch-size 50 --epochs 1 --raw --save net.safetensors --report report.html \
+  --tensorboard events
+grep -q 'resnet20 on CIFAR-10' report.html && grep -q 'airplane' report.html && grep -q 'data:image' report.html ||
+  fail 'the report lacks title, classes or images'
+ls events/events.out.tfevents.* >/dev/null || fail 'there are no events for TensorBoard'
 says 'layer2.0.downsample.1.running_var'
 
 # Predictions: five classes with probabilities that fall.

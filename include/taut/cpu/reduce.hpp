@@ -134,12 +134,13 @@ void reduce(const BasicCpuArray<E>& x, const std::array<bool, max_rank>& reduced
       extents[count++] = x.shape()[i];
     }
   }
+  const E* const from = x.data();
   if (count == 0 || (count == 1 && !kinds[0])) {  // nothing to reduce
-    std::copy_n(x.data(), x.shape().size(), out);
+    std::copy_n(from, x.shape().size(), out);
   } else if (count == 1) {
-    reduce_rows<R>(1, extents[0], x.data(), out);
+    reduce_rows<R>(1, extents[0], from, out);
   } else if (count == 2 && kinds[1]) {
-    reduce_rows<R>(extents[0], extents[1], x.data(), out);
+    reduce_rows<R>(extents[0], extents[1], from, out);
   } else if (count == 2 || (count == 3 && kinds[1])) {
     const std::int64_t outer = count == 3 ? extents[0] : 1, n = extents[count - 2],
                        columns = extents[count - 1];
@@ -150,7 +151,7 @@ void reduce(const BasicCpuArray<E>& x, const std::array<bool, max_rank>& reduced
                    for (auto job = begin; job < end; ++job) {
                      const auto o = job / groups, first = job % groups * 64;
                      reduce_columns<R>(n, columns, first, std::min(first + 64, columns),
-                                       x.data() + o * n * columns, out + o * columns);
+                                       from + o * n * columns, out + o * columns);
                    }
                  });
   } else {  // bring the kept axes to the front
@@ -210,11 +211,12 @@ template <class E> BasicCpuArray<std::int64_t> eval(const op::Argmax& op, const 
   const int axis = normalize_axis(op.name, op.axis, x.shape());
   const std::int64_t n = x.shape()[axis];
   const std::int64_t inner = cpu::dense_strides(x.shape())[static_cast<std::size_t>(axis)];
-  std::int64_t* to = out.mutable_data();
+  const E* const data = x.data();
+  std::int64_t* const to = out.mutable_data();
   cpu::parallel_for(out.shape().size(), std::max<std::int64_t>(1, cpu::default_grain / n),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (auto i = begin; i < end; ++i) {
-                        const E* from = x.data() + i / inner * n * inner + i % inner;
+                        const E* from = data + i / inner * n * inner + i % inner;
                         std::int64_t best = 0;
                         for (std::int64_t k = 0; k < n; ++k) {
                           const E value = from[k * inner], champion = from[best * inner];

@@ -27,10 +27,11 @@ BasicCpuArray<E> along_axis(const BasicCpuArray<E>& x, int axis, const Kernel& k
   auto y = BasicCpuArray<E>::uninitialized(x.shape());
   const auto n = x.shape()[-1];
   if (x.shape().size() == 0) return y;
-  E* to = y.mutable_data();
+  const E* const from = x.data();
+  E* const to = y.mutable_data();
   parallel_for(x.shape().size() / n, std::max<std::int64_t>(1, default_grain / (8 * n)),
                [&](std::int64_t begin, std::int64_t end) {
-                 for (auto i = begin; i < end; ++i) kernel(x.data() + i * n, n, to + i * n);
+                 for (auto i = begin; i < end; ++i) kernel(from + i * n, n, to + i * n);
                });
   return y;
 }

@@ -14,9 +14,10 @@ namespace taut {
 
 namespace cpu {
 
-/// The array's elements for writing in place; if its buffer is shared, of a fresh copy that takes its place.
+/// The array's elements for writing in place, in row-major order; if its buffer is shared or lies otherwise,
+/// of a fresh copy that takes its place.
 template <class E> E* writable(BasicCpuArray<E>& x) {
-  if (!x.unique()) x = BasicCpuArray<E>::from_host(x.span(), x.shape());
+  if (!x.unique() || x.layout() != Layout::dense) x = BasicCpuArray<E>::from_host(x.span(), x.shape());
   return x.mutable_data();
 }
 
