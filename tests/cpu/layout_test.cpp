@@ -200,6 +200,28 @@ TEST(Layout, MakesNoDifferenceToAnyOperator) {
   }
 }
 
+TEST(Layout, MakesNoDifferenceToConvolutionsOfSmallImages) {
+  for (const std::int64_t side : {1, 2}) {
+    const auto x = image({32, 16, side, side}), y = image({32, 16, side, side}, 2);
+    const auto run = [&](const CpuArray& a, const CpuArray& b) {
+      return std::vector<std::vector<float>>{
+          conv2d(a, kernels, bias, {.padding = 1}).to_host(),
+          conv2d(a, slice(kernels, 0, 0, 3), {.padding = 1}).to_host(),
+          eval(op::Conv2dDataGradient{{.padding = 1}, {side, side}}, b, kernels).to_host(),
+          eval(op::Conv2dWeightGradient{{.padding = 1}, {3, 3}}, b, a).to_host()};
+    };
+    const auto expected = run(x, y);
+    for (const auto a : layouts)
+      for (const auto b : layouts) {
+        const auto got = run(in_layout(x, a), in_layout(y, b));
+        for (std::size_t k = 0; k < got.size(); ++k)
+          for (std::size_t i = 0; i < got[k].size(); ++i)
+            ASSERT_NEAR(got[k][i], expected[k][i], 1e-4f * (1 + std::abs(expected[k][i])))
+                << side << ", " << k;
+      }
+  }
+}
+
 TEST(Layout, OfAParameterMakesNoDifferenceToOptimizers) {
   const auto start = image({1, 16, 2, 2}), gradient = image({1, 16, 2, 2}, 2);
   const auto step = [&](const CpuArray& at) {

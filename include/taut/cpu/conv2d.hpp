@@ -1,9 +1,11 @@
 #pragma once
-// Convolution: which engine computes it. Places of kernels that only ever meet padding are left out first.
+// Convolution: how it is computed. Of kernels, places that only ever meet padding are left out first; where
+// images are as small as the kernel, a product of matrices does it.
 
 #include "../op/conv2d.hpp"
 #include "conv2d_onednn.hpp"
 #include "conv2d_portable.hpp"
+#include "conv2d_unrolled.hpp"
 #include "movement.hpp"
 
 namespace taut {
@@ -12,12 +14,13 @@ namespace cpu {
 
 /// A convolution without the places of its kernels that only meet padding.
 struct TrimmedConv {
-  ConvGeometry geometry;
+  ConvGeometry whole, geometry;
   UsefulTaps rows, columns;
   Shape full;  ///< the kernels' shape
 
   TrimmedConv(const op::Conv2d& conv, const Shape& x, const Shape& kernels, const Shape& y)
-      : geometry(conv, x, kernels, y),
+      : whole(conv, x, kernels, y),
+        geometry(whole),
         rows(useful_taps(x[2], kernels[2], y[2], conv.stride.h, conv.padding.h, conv.dilation.h)),
         columns(useful_taps(x[3], kernels[3], y[3], conv.stride.w, conv.padding.w, conv.dilation.w)),
         full(kernels) {
@@ -46,6 +49,7 @@ template <class E>
 BasicCpuArray<E> convolve(const TrimmedConv& conv, const BasicCpuArray<E>& x, const BasicCpuArray<E>& kernels,
                           const BasicCpuArray<E>* bias) {
   const ConvGeometry& g = conv.geometry;
+  if (unrolls(conv.whole)) return conv2d_unrolled(conv.whole, x, kernels, bias);
   const auto left = conv.trim(kernels);
 #if TAUT_HAS_ONEDNN
   if constexpr (std::is_same_v<E, float>)
@@ -76,6 +80,7 @@ BasicCpuArray<E> eval(const op::Conv2dDataGradient& op, const BasicCpuArray<E>& 
                       const BasicCpuArray<E>& w) {
   const Shape shape = op.shape(g.shape(), w.shape());
   const cpu::TrimmedConv conv(op.conv, shape, w.shape(), g.shape());
+  if (cpu::unrolls(conv.whole)) return cpu::conv2d_data_gradient_unrolled(conv.whole, g, w);
   const auto left = conv.trim(w);
 #if TAUT_HAS_ONEDNN
   if constexpr (std::is_same_v<E, float>)
@@ -92,6 +97,7 @@ BasicCpuArray<E> eval(const op::Conv2dWeightGradient& op, const BasicCpuArray<E>
                       const BasicCpuArray<E>& x) {
   const Shape shape = op.shape(g.shape(), x.shape());
   const cpu::TrimmedConv conv(op.conv, x.shape(), shape, g.shape());
+  if (cpu::unrolls(conv.whole)) return cpu::conv2d_weight_gradient_unrolled(conv.whole, g, x);
 #if TAUT_HAS_ONEDNN
   if constexpr (std::is_same_v<E, float>)
     if (cpu::uses_onednn() && !conv.geometry.empty())
