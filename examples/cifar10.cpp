@@ -26,8 +26,10 @@
 #include <taut/train/tensorboard.hpp>
 
 #include <array>
+#include <functional>
 #include <iostream>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -76,8 +78,9 @@ void declare(CommandLine& line, Options& options) {
   line.integer("--workers", options.workers, 0, "threads that read and augment batches ahead");
   line.text("--load", options.load, "safetensors file of the weights to start from");
   line.text("--resume", options.resume, "checkpoint of --save to go on from");
-  line.text("--save", options.save, "checkpoint to write after each epoch");
-  line.text("--csv", options.csv, "file for a table of the epochs");
+  line.text("--save", options.save,
+            "checkpoint to write after each epoch; with --ema, also that name with .ema, the average");
+  line.text("--csv", options.csv, "file for a table of the epochs, to which --resume appends");
   line.text("--report", options.report, "HTML file for curves, confusions and the worst mistakes");
   line.text("--tensorboard", options.tensorboard, "directory for TensorBoard's event files");
 }
@@ -93,6 +96,7 @@ struct Images {
   std::int64_t get(std::int64_t index, std::span<float> values, Rng& rng) const {
     return std::visit([&](const auto& images) { return images.get(index, values, rng); }, source);
   }
+  std::string name() const { return source.index() == 0 ? "CIFAR-10" : "drawn shapes"; }
   std::vector<std::string> class_names() const {
     const auto& names = source.index() == 0 ? data::cifar10_classes : data::drawn_shapes_classes;
     return {names.begin(), names.end()};
@@ -157,27 +161,29 @@ template <class Network> struct Keeper {
   const Network& network;
   const optim::Optimizer& optimizer;
   const Options& options;
+  io::Metadata about;  // what `predict` has to know
   std::optional<optim::Ema<Network>> ema;
 
   void on_batch(const train::BatchEvent& event) {
     if (ema && event.phase == train::Phase::train) ema->update(network);
   }
-  void on_epoch(const train::EpochResult& result) const {
+  void on_epoch(const train::EpochResult& result) {
     if (options.save.empty()) return;
-    io::save_checkpoint(network, optimizer, options.save,
-                        {{"epoch", std::to_string(result.epoch)},
-                         {"model", options.model},
-                         {"pixels", options.raw ? "raw" : "normalized"}});
+    about["epoch"] = std::to_string(result.epoch);
+    io::save_checkpoint(network, optimizer, options.save, about);
+    if (ema) io::save(ema->model(), options.save + ".ema", about);
   }
 };
 
-/// A callback that may not be wanted.
-template <class Callback> struct Optional {
-  std::optional<Callback> callback;
-  void on_epoch(const train::EpochResult& result) {
-    if (callback) callback->on_epoch(result);
-  }
-};
+/// Goes on from a checkpoint of the same network; returns how many epochs have been done.
+template <class Network> int resume(const Options& options, Network& network, optim::Optimizer& optimizer) {
+  const auto about = io::load_checkpoint(network, optimizer, options.resume);
+  if (!about.contains("epoch") || !about.contains("model") || about.at("model") != options.model)
+    throw DataError(options.resume, -1,
+                    "cifar10: expected a checkpoint that --model " + options.model + " --save has written");
+  std::cout << "going on after epoch " << about.at("epoch") << " of " << options.resume << '\n';
+  return std::stoi(about.at("epoch"));
+}
 
 /// What it takes to repeat a run, for its report.
 std::vector<std::pair<std::string, std::string>> settings(const Options& options) {
@@ -194,10 +200,12 @@ std::vector<std::pair<std::string, std::string>> settings(const Options& options
           {"--weight-decay", number(options.weight_decay)},
           {"--clip", number(options.clip)},
           {"--schedule", options.schedule},
-          {"--augment", options.augment ? "yes" : "no"},
-          {"--raw", options.raw ? "yes" : "no"},
+          {"augmented", options.augment ? "yes" : "no"},
+          {"pixels", options.raw ? "raw" : "normalized"},
           {"--label-smoothing", number(options.label_smoothing)},
-          {"--seed", std::to_string(options.seed)}};
+          {"--ema", number(options.ema)},
+          {"--seed", std::to_string(options.seed)},
+          {"--threads", std::to_string(threads())}};
 }
 
 /// Adds to a report which classes the network confuses, and the images that it is most wrong about.
@@ -231,10 +239,7 @@ template <class Network> void run(const Options& options, Network network) {
                  {.lr = options.lr, .momentum = options.momentum, .weight_decay = options.weight_decay}};
   sgd.set_clip_norm(options.clip);
   int done = 0;
-  if (!options.resume.empty()) {
-    done = std::stoi(io::load_checkpoint(network, sgd, options.resume).at("epoch"));
-    std::cout << "going on after epoch " << done << " of " << options.resume << '\n';
-  }
+  if (!options.resume.empty()) done = resume(options, network, sgd);
   if (!options.save.empty()) io::ReplacementFile writable(options.save);  // throws now, not after an epoch
 
   data::DataLoader train_loader{prepared(data.train, options.augment, options),
@@ -244,16 +249,26 @@ template <class Network> void run(const Options& options, Network network) {
                                  .first_epoch = done}};
   data::DataLoader test_loader{prepared(data.test, false, options),
                                {.batch_size = 250, .shuffle = false, .workers = options.workers}};
-  Keeper<Network> keeper{network, sgd, options, {}};
-  if (options.ema > 0) keeper.ema.emplace(network, options.ema);
-  Optional<train::CsvLog> log;
-  if (!options.csv.empty()) log.callback.emplace(options.csv);
-  Optional<train::HtmlReport> report;
+  std::string classes;
+  for (const auto& name : data.test.class_names()) (classes += classes.empty() ? "" : ",") += name;
+  Keeper<Network> keeper{
+      network,
+      sgd,
+      options,
+      {{"model", options.model}, {"pixels", options.raw ? "raw" : "normalized"}, {"classes", classes}},
+      {}};
+  if (options.ema > 0) keeper.ema.emplace(network, options.ema, sgd.steps());
+  if (keeper.ema && done > 0) io::load(keeper.ema->model(), options.resume + ".ema");
+  train::Optional<train::CsvLog> log;
+  if (!options.csv.empty())
+    log.callback.emplace(options.csv, done > 0 ? train::CsvMode::append : train::CsvMode::create);
+  train::Optional<train::HtmlReport> report;
   if (!options.report.empty())
-    report.callback.emplace(options.report, train::ReportOptions{.title = options.model + " on CIFAR-10",
-                                                                 .settings = settings(options),
-                                                                 .model = summary(network)});
-  Optional<train::TensorBoardLog> tensorboard;
+    report.callback.emplace(options.report,
+                            train::ReportOptions{.title = options.model + " on " + data.test.name(),
+                                                 .settings = settings(options),
+                                                 .model = summary(network)});
+  train::Optional<train::TensorBoardLog> tensorboard;
   if (!options.tensorboard.empty()) tensorboard.callback.emplace(options.tensorboard);
 
   train::FitOptions<SmoothedLoss> fit{.epochs = options.epochs,

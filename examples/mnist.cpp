@@ -19,7 +19,6 @@
 
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "command_line.hpp"
@@ -89,14 +88,6 @@ std::string find_data(const Options& options) {
   return only_debian ? data::fashion_mnist_directory : here;
 }
 
-/// The table of the epochs, if one is wanted.
-struct OptionalLog {
-  std::optional<train::CsvLog> log;
-  void on_epoch(const train::EpochResult& result) {
-    if (log) log->on_epoch(result);
-  }
-};
-
 void run(const Options& options) {
   if (options.threads > 0) set_threads(options.threads);
 
@@ -116,8 +107,8 @@ void run(const Options& options) {
   if (!options.save.empty())
     io::ReplacementFile writable(options.save);  // throws now, not after the training
   const auto optimizer = make_optimizer(options, network);
-  OptionalLog log;
-  if (!options.csv.empty()) log.log.emplace(options.csv);
+  train::Optional<train::CsvLog> log;
+  if (!options.csv.empty()) log.callback.emplace(options.csv);
 
   const optim::StepSchedule halve_every_5{options.lr, 5, 0.5};
   train::fit(network, *optimizer, train_loader, test_loader,

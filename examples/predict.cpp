@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <iostream>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,17 @@ std::vector<float> probabilities(Network network, const std::string& path, const
   return softmax(network(x, Mode::eval)).to_host();
 }
 
+/// The names that a text has with commas between them.
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> names;
+  std::istringstream stream(text);
+  for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
+  return names;
+}
+
 /// The probabilities of the classes, by the network that the checkpoint is of.
-std::vector<float> classify(const std::string& picture, const std::string& checkpoint) {
-  const auto file = io::SafetensorsFile::read(checkpoint);
+std::vector<float> classify(const std::string& picture, const io::SafetensorsFile& file) {
+  const std::string& checkpoint = file.path();
   const auto x = read_picture(picture, text_of(file, "pixels") == "raw");
   const auto name = text_of(file, "model");
   Rng rng{0};
@@ -79,14 +88,17 @@ int main(int argc, char** argv) {
     line.text("checkpoint", checkpoint, "file that cifar10 --save has written");
     line.integer("--top", top, 1, "classes to list");
     if (!line.parse(argc, argv)) return 0;
-    const auto share = classify(picture, checkpoint);
+    const auto file = io::SafetensorsFile::read(checkpoint);
+    const auto share = classify(picture, file);
+    const auto names = split(text_of(file, "classes"));
+    if (names.size() != share.size())
+      throw DataError(checkpoint, -1, "predict: expected a name for each class");
     std::vector<std::size_t> order(share.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return share[a] > share[b]; });
     order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
     for (const auto i : order)
-      std::printf("%6.2f%%  %s\n", 100 * static_cast<double>(share[i]),
-                  std::string(data::cifar10_classes[i]).c_str());
+      std::printf("%6.2f%%  %s\n", 100 * static_cast<double>(share[i]), names[i].c_str());
   } catch (const std::exception& error) {
     std::cerr << "predict: " << error.what() << '\n';
     return 1;

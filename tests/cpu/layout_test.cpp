@@ -163,13 +163,11 @@ const Program programs[] = {
     {"upsample", [](const auto& x, const auto& y) { return upsample_bilinear2d(x + y, 2); }},
     {"batch_statistics", [](const auto& x, const auto& y) { return batch_statistics(x * y); }},
     {"batch_norm",
-     [](const auto& x, const auto& y) {
-       return batch_norm(x, weight, bias, batch_statistics(y), {.relu = true});
-     }},
+     [](const auto& x, const auto& y) { return batch_norm(x + y, weight, bias, {.relu = true}); }},
+    {"batch_norm_by",
+     [](const auto& x, const auto& y) { return batch_norm_by(batch_statistics(y), x, weight, bias); }},
     {"batch_norm_add_relu",
-     [](const auto& x, const auto& y) {
-       return batch_norm_add_relu(x, weight, bias, batch_statistics(x), y);
-     }},
+     [](const auto& x, const auto& y) { return batch_norm_add_relu(x, weight, bias, y); }},
     {"batch_norm_sums",
      [](const auto& x, const auto& y) {
        return eval(op::BatchNormSums{{.relu = true}}, x, y, weight, bias, batch_statistics(y));
@@ -179,6 +177,35 @@ const Program programs[] = {
        const auto statistics = batch_statistics(y);
        return eval(op::BatchNormGradient{{.relu = true}}, x, y, weight, bias, statistics, statistics);
      }},
+    {"linear",
+     [](const auto& x, const auto& y) {
+       return linear(x + y, slice(reshape(kernels, {16 * 9, 16}), 1, 0, 6),
+                     slice(reshape(kernels, {16 * 16 * 9}), 0, 0, 16 * 9));
+     }},
+    {"log_softmax", [](const auto& x, const auto& y) { return log_softmax(x + y, 2); }},
+    {"min",
+     [](const auto& x, const auto& y) {
+       return min(x * y, {0, 3});
+     }},
+    {"unslice",
+     [](const auto& x, const auto& y) {
+       return eval(op::Unslice{1, 2, 1, 24}, x + y);
+     }},
+    {"grouped conv2d",
+     [](const auto& x, const auto& y) {
+       return conv2d(x + y, slice(kernels, 1, 0, 4), {.padding = 1, .groups = 4});
+     }},
+    {"depthwise conv2d",
+     [](const auto& x, const auto& y) { return conv2d(x + y, slice(kernels, 1, 0, 1), {.groups = 16}); }},
+    {"upsample gradient",
+     [](const auto& x, const auto& y) {
+       return eval(op::ResampleGradient<op::Upsample2d>{{.bilinear = true}, {3, 3}}, x + y);
+     }},
+    {"adaptive gradient",
+     [](const auto& x, const auto& y) {
+       return eval(op::ResampleGradient<op::AdaptiveAvgPool2d>{{6}, {7, 9}}, x + y);
+     }},
+    {"instance_norm", [](const auto& x, const auto& y) { return instance_norm(x + y, weight, bias); }},
     {"group_norm", [](const auto& x, const auto& y) { return group_norm(x + y, 4, weight, bias); }},
 };
 

@@ -54,6 +54,16 @@ numbers() { cut -d , -f 1-6 "$@"; }
 numbers once.csv >expected
 { numbers first.csv && numbers second.csv | tail -n +2; } | cmp -s - expected || fail 'resuming gives other numbers'
 
+# With normalisation and an average of the weights too; the table goes on.
+learn20="$program --model resnet20 --data set --batch-size 50 --workers 0 --ema 0.9 --schedule constant"
+succeeds $learn20 --epochs 2 --csv once.csv
+tail -n 1 output >averaged
+succeeds $learn20 --epochs 1 --csv both.csv --save half.safetensors
+succeeds $learn20 --epochs 2 --csv both.csv --resume half.safetensors
+tail -n 1 output | cmp -s - averaged || fail 'the average is another one after resuming'
+numbers once.csv >expected
+numbers both.csv | cmp -s - expected || fail 'resuming a normalised network gives other numbers'
+
 # Augmentation does not depend on the number of workers.
 succeeds $learn --augment --label-smoothing 0.1 --ema 0.9 --epochs 1 --csv none.csv
 says 'test accuracy of the averaged weights'

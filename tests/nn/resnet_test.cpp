@@ -170,6 +170,24 @@ TEST(ResNet, TrainsInFloatByEachEngineAsPyTorchDoes) {
   cpu::set_conv_algorithm(cpu::ConvAlgorithm::automatic);
 }
 
+TEST(ResNet, ConvertsNothingBetweenConvolutions) {
+#if TAUT_HAS_ONEDNN
+  Rng rng{1};
+  auto net = nn::cifar_resnet<G>(20, 10, rng);
+  const auto x = images(2, 32);
+  const auto labels = CpuArray::Index::from_host(std::vector<std::int64_t>{1, 2}, {2});
+  const auto step = [&] {
+    const auto before = cpu::conversions().count;
+    Tape<CpuArray> tape;
+    tape.backward(cross_entropy(net(x, Mode::train), labels));
+    return cpu::conversions().count - before;
+  };
+  step();
+  // The gradient of the mean over all pixels, which knows of no layout, is converted once.
+  EXPECT_LE(step(), 1);
+#endif
+}
+
 TEST(ResNet, HasTorchvisionsNames) {
   const auto net = make(networks[0].options);
   std::map<std::string, Shape> shapes;

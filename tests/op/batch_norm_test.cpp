@@ -59,17 +59,17 @@ Reference cut_off(Reference y) {
 /// A program that takes the statistics of its first operand.
 template <bool Relu>
 constexpr auto batch_program = [](const auto& x, const auto& weight, const auto& bias) {
-  return batch_norm(x, weight, bias, batch_statistics(x), {.relu = Relu});
+  return batch_norm(x, weight, bias, {.relu = Relu});
 };
 constexpr auto residual_program = [](const auto& x, const auto& weight, const auto& bias,
                                      const auto& residual) {
-  return batch_norm_add_relu(x, weight, bias, batch_statistics(x), residual, {.relu = true});
+  return batch_norm_add_relu(x, weight, bias, residual, {.relu = true});
 };
 constexpr auto constant_program = [](const auto& x, const auto& weight, const auto& bias) {
   using X = std::remove_cvref_t<decltype(x)>;
   const auto c = x.shape()[1];
   const auto statistics = concat(0, X::full({1, c}, 0.25f), X::full({1, c}, 2.0f));
-  return batch_norm(x, weight, bias, statistics, {.relu = true, .batch = false});
+  return batch_norm_by(statistics, x, weight, bias, {.relu = true});
 };
 
 std::vector<Case> cases() {

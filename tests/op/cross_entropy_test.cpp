@@ -183,5 +183,32 @@ TEST(CrossEntropy, GivesWhatPyTorchDoesAtEdgePoints) {
   }
 }
 
+TEST(CrossEntropy, SmoothsLabels) {
+  const std::vector<double> x{0.5, -1, 2, 0, 1, -0.5};
+  const auto labels = Double::Index::from_host(std::vector<std::int64_t>{2, 0}, {2});
+  const auto logits = Grad<Double>(Double::from_host(x, {2, 3})).track();
+  Tape<Double> tape;
+  const auto loss = cross_entropy(logits, labels, 0.1);
+  tape.backward(loss);
+  double expected = 0;
+  std::vector<double> gradient;
+  for (const std::size_t row : {0u, 1u}) {
+    double total = 0;
+    for (std::size_t k = 0; k < 3; ++k) total += std::exp(x[3 * row + k]);
+    for (std::size_t k = 0; k < 3; ++k) {
+      const bool right = (row == 0 && k == 2) || (row == 1 && k == 0);
+      const double wanted = 0.1 / 3 + (right ? 0.9 : 0);
+      expected -= wanted * (x[3 * row + k] - std::log(total)) / 2;
+      gradient.push_back((std::exp(x[3 * row + k]) / total - wanted) / 2);
+    }
+  }
+  EXPECT_NEAR(loss.item(), expected, 1e-12);
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    EXPECT_NEAR(logits.grad().to_host()[i], gradient[i], 1e-12);
+  EXPECT_EQ(cross_entropy(logits, labels, 0).item(), cross_entropy(logits, labels).item());
+  EXPECT_THROW(cross_entropy(logits, labels, 1.5), Error);
+  EXPECT_THROW(cross_entropy(logits, labels, std::nan("")), Error);
+}
+
 }  // namespace
 }  // namespace taut::test

@@ -99,6 +99,8 @@ TEST(MaxPool2d, RejectsOptionsThatMakeNoSense) {
   EXPECT_THROW(max_pool2d(x, {.kernel = 0}), ShapeError);
   EXPECT_THROW(max_pool2d(x, {.stride = -1}), ShapeError);
   EXPECT_THROW(max_pool2d(x, {.kernel = 3, .padding = 2}), ShapeError);
+  EXPECT_THROW(max_pool2d(Float::ones({1, 1, 2, 2}), {.kernel = 2, .padding = 1, .dilation = 3}), ShapeError);
+  EXPECT_THROW(max_pool2d(Float::ones({1, 1, 0, 4}), {.padding = 1}), ShapeError);
 }
 
 TEST(MaxPool2d, GivesWhatPyTorchDoesAtEdgePoints) {

@@ -137,6 +137,26 @@ template <class Call> std::string error_of(const Call& call) {
   return "no error";
 }
 
+TEST(Fit, GoesOnAfterEpochsThatAreDone) {
+  const auto rate = [](std::int64_t step) { return 0.1 / (1.0 + static_cast<double>(step)); };
+  auto at_once = Net<Grad<CpuArray>>::make(), in_parts = Net<Grad<CpuArray>>::make();
+  optim::Sgd sgd{at_once, {.lr = 0.1}}, other{in_parts, {.lr = 0.1}};
+  auto loader = triangles();
+  const auto whole = fit(at_once, sgd, loader, {.epochs = 4, .lr_by_step = rate});
+
+  auto first_loader = triangles();
+  fit(in_parts, other, first_loader, {.epochs = 2, .lr_by_step = rate});
+  Triangles rest{Triangle{}, {.batch_size = 16, .seed = 3, .workers = 0, .first_epoch = 2}};
+  const auto history = fit(in_parts, other, rest, {.epochs = 4, .epochs_done = 2, .lr_by_step = rate});
+  ASSERT_EQ(history.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(history[i].epoch, static_cast<int>(i) + 3);
+    EXPECT_EQ(history[i].train_loss, whole[i + 2].train_loss);
+    EXPECT_EQ(history[i].learning_rate, whole[i + 2].learning_rate);
+  }
+  EXPECT_THROW(fit(in_parts, other, rest, {.epochs_done = -1}), Error);
+}
+
 }  // namespace
 
 TEST(Fit, LearnsToSeparate) {

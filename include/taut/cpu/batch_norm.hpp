@@ -118,7 +118,8 @@ template <class E> BasicCpuArray<E> eval(const op::BatchStatistics& op, const Ba
       square += squares[at] + pixels * ((own - mean) * (own - mean) - (own - centre) * (own - centre));
     }
     out.mutable_data()[i] = static_cast<E>(mean);
-    out.mutable_data()[c + i] = static_cast<E>(square / static_cast<double>(view.n * view.pixels));
+    out.mutable_data()[c + i] =
+        static_cast<E>(std::max(0.0, square / (pixels * static_cast<double>(view.n))));
   }
   return out;
 }
@@ -180,9 +181,9 @@ BasicCpuArray<E> eval(const op::BatchNormGradient& op, const BasicCpuArray<E>& g
   auto out = BasicCpuArray<E>::uninitialized(x.shape(), layout);
   // factor (g - Σg/m - x̂ Σ(g x̂)/m) as factor g - constant - (x - mean) slope
   const auto c = affine.mean.size();
-  const E scale = op.options.batch ? E(1) / static_cast<E>(taut::detail::channel_size(x.shape())) : E(0);
-  std::vector<E> constant(c), slope(c);
-  for (std::size_t i = 0; i < c; ++i) {
+  std::vector<E> constant(c, E(0)), slope(c, E(0));
+  const E scale = E(1) / static_cast<E>(taut::detail::channel_size(x.shape()));
+  for (std::size_t i = 0; op.options.batch && i < c; ++i) {
     constant[i] = affine.factor[i] * sums.data()[i] * scale;
     slope[i] = affine.factor[i] * sums.data()[c + i] * scale * affine.inverse_deviation[i];
   }

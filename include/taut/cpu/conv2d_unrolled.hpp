@@ -65,6 +65,7 @@ class UnrolledConv {
     const FormKey key{number(), {g_.out, g_.c, g_.kh, g_.kw}};
     Buffer form = kernels.buffer().form(key);
     if (form) return form;
+    detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
     form = Buffer::allocate(static_cast<std::size_t>(rows() * columns()) * sizeof(E));
     E* const to = reinterpret_cast<E*>(form.data());
     const E* const from = kernels.data();

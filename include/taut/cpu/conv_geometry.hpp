@@ -54,7 +54,13 @@ constexpr UsefulTaps useful_taps(std::int64_t image, std::int64_t taps, std::int
   UsefulTaps useful{0, taps};
   while (useful.first + 1 < useful.stop && !meets(useful.first) && (useful.first + 1) * dilation <= padding)
     ++useful.first;
-  while (useful.first + 1 < useful.stop && !meets(useful.stop - 1)) --useful.stop;
+  // oneDNN takes no padding at the end that is as negative as a stride.
+  const auto padding_after = [&](std::int64_t stop) {
+    return (places - 1) * stride + dilation * (stop - 1) + 1 - image - padding;
+  };
+  while (useful.first + 1 < useful.stop && !meets(useful.stop - 1) &&
+         padding_after(useful.stop - 1) > -stride)
+    --useful.stop;
   return useful;
 }
 

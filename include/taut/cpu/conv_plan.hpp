@@ -87,20 +87,23 @@ inline std::uint64_t layout_number(const onednn::Descriptor& descriptor) {
   return first + known.size() - 1;
 }
 
+/// A convolution's kernels in a layout, which has another name where there are groups.
+inline onednn::Descriptor kernel_descriptor(const ConvGeometry& g, dnnl_format_tag_t tag,
+                                            dnnl_format_tag_t grouped_tag) {
+  const std::int64_t dims[] = {g.groups, g.out / g.groups, g.c / g.groups, g.kh, g.kw};
+  const std::span<const std::int64_t> all(dims);
+  return g.groups > 1 ? onednn::Descriptor(all, grouped_tag) : onednn::Descriptor(all.subspan(1), tag);
+}
+
 /// The primitive descriptor of a convolution, or none if oneDNN has no such one.
 inline onednn::PrimitiveDescriptor conv_descriptor(const ConvKey& key, dnnl_alg_kind_t algorithm) {
   const ConvGeometry& g = key.geometry;
   const ConvLayouts layouts(g);
   const std::int64_t x_dims[] = {g.n, g.c, g.h, g.w}, y_dims[] = {g.n, g.out, g.oh, g.ow},
                      bias_dims[] = {g.out};
-  const std::int64_t grouped[] = {g.groups, g.out / g.groups, g.c / g.groups, g.kh, g.kw};
-  const auto kernel_dims = g.groups > 1 ? std::span<const std::int64_t>(grouped)
-                                        : std::span<const std::int64_t>(grouped).subspan(1);
-  const std::int64_t kernel_dims_1[] = {g.out, g.c, g.kh, g.kw};
   using D = onednn::Descriptor;
   const D x(x_dims, tag_of(layouts.x)), y(y_dims, tag_of(layouts.y));
-  const D kernels(g.groups > 1 ? kernel_dims : std::span<const std::int64_t>(kernel_dims_1),
-                  dnnl_format_tag_any);
+  const D kernels = kernel_descriptor(g, dnnl_format_tag_any, dnnl_format_tag_any);
   const D bias = key.bias ? D(bias_dims, dnnl_a) : D();
   const std::int64_t strides[] = {g.stride.h, g.stride.w}, dilates[] = {g.dilation.h - 1, g.dilation.w - 1},
                      before[] = {g.padding.h, g.padding.w},
@@ -156,17 +159,10 @@ class ConvPlan {
   ConvPlan(const ConvKey& key, const onednn::PrimitiveDescriptor& descriptor)
       : kind_(key.kind), kernels_(onednn::query(descriptor, kernel_query(key.kind))) {
     const ConvGeometry& g = key.geometry;
-    const std::int64_t grouped[] = {g.groups, g.out / g.groups, g.c / g.groups, g.kh, g.kw};
-    const auto dims = std::span<const std::int64_t>(grouped);
-    const std::int64_t flat[] = {g.out, g.c, g.kh, g.kw};
-    const onednn::Descriptor dense = g.groups > 1
-                                         ? onednn::Descriptor(dims, dnnl_goihw)
-                                         : onednn::Descriptor(std::span<const std::int64_t>(flat), dnnl_oihw);
+    const auto dense = kernel_descriptor(g, dnnl_oihw, dnnl_goihw);
     primitive_ = onednn::make_primitive(descriptor);
-    const bool forward = kind_ == ConvKind::forward, data = kind_ == ConvKind::data;
-    add(forward ? DNNL_ARG_SRC
-        : data  ? DNNL_ARG_DIFF_DST
-                : DNNL_ARG_DIFF_DST,
+    const bool forward = kind_ == ConvKind::forward;
+    add(forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST,
         onednn::query(descriptor, forward ? dnnl_query_src_md : dnnl_query_diff_dst_md));
     if (kind_ == ConvKind::weight) {
       add(DNNL_ARG_SRC, onednn::query(descriptor, dnnl_query_src_md));
@@ -246,6 +242,7 @@ class ConvPlan {
     std::copy(kernels.shape().begin(), kernels.shape().end(), key.extents);
     Buffer form = kernels.buffer().form(key);
     if (form) return form;
+    kernel_conversions.fetch_add(1, std::memory_order_relaxed);
     form = Buffer::allocate(kernels_.bytes());
     reorder(kernels.data(), form.data());
     kernels.buffer().keep_form(key, form);

@@ -54,16 +54,19 @@ struct ImageView {
 };
 
 namespace detail {
-inline std::atomic<std::int64_t> conversions{0}, converted_bytes{0};
+inline std::atomic<std::int64_t> conversions{0}, converted_bytes{0}, kernel_conversions{0};
 }  // namespace detail
 
 /// How often arrays have been converted from one layout to another so far, by all threads, and how many bytes
-/// that were.
+/// that were; and how often kernels of convolutions have been brought into the form in which they are
+/// multiplied.
 struct Conversions {
-  std::int64_t count = 0, bytes = 0;
+  std::int64_t count = 0, bytes = 0, kernels = 0;
 };
 
-inline Conversions conversions() { return {detail::conversions, detail::converted_bytes}; }
+inline Conversions conversions() {
+  return {detail::conversions, detail::converted_bytes, detail::kernel_conversions};
+}
 
 /// Writes images of the given shape, which lie at `from` in one layout, to `to` in another.
 template <class E>

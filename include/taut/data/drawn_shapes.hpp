@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numbers>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "../core/error.hpp"
@@ -33,8 +34,12 @@ class DrawnShapes {
   std::int64_t size() const { return count_; }
   Shape sample_shape() const { return {3, side, side}; }
 
-  /// Draws a picture, with values from 0 to 1, and returns its class.
+  /// Draws a picture, with values from 0 to 1, and returns its class. Throws `Error` if there is no such
+  /// picture.
   std::int64_t get(std::int64_t index, std::span<float> values, Rng&) const {
+    if (index < 0 || index >= count_)
+      taut::detail::throw_error("DrawnShapes", "expected an index from 0 to " + std::to_string(count_ - 1) +
+                                                   ", got " + std::to_string(index));
     Rng own = rng_.fork(static_cast<std::uint64_t>(index));
     const auto label = index % classes;
     const Figure figure(label, own);

@@ -24,15 +24,15 @@ template <AnyTensor T> struct BatchNorm2d {
   }
 
   constexpr T operator()(const T& x, Mode mode) const {
-    return batch_norm(x, weight, bias, statistics(x, mode), options(mode, false));
+    return eval(op::BatchNorm{options(mode, false)}, x, weight, bias, statistics(x, mode));
   }
   /// The same, then ReLU, in one pass.
   constexpr T relu(const T& x, Mode mode) const {
-    return batch_norm(x, weight, bias, statistics(x, mode), options(mode, true));
+    return eval(op::BatchNorm{options(mode, true)}, x, weight, bias, statistics(x, mode));
   }
   /// The same, then + residual, then ReLU, in one pass.
   constexpr T add_relu(const T& x, const T& residual, Mode mode) const {
-    return batch_norm_add_relu(x, weight, bias, statistics(x, mode), residual, options(mode, true));
+    return eval(op::BatchNormAddRelu{options(mode, false)}, x, weight, bias, statistics(x, mode), residual);
   }
 
  private:
@@ -45,11 +45,13 @@ template <AnyTensor T> struct BatchNorm2d {
     const Shape row{1, weight.shape()[0]};
     if (mode == Mode::eval)
       return concat(0, reshape(running_mean.value, row), reshape(running_var.value, row));
+    require(taut::detail::channel_size(x.shape()) > 1,
+            "BatchNorm2d: training needs more than one value a channel", x.shape());
     const T own = batch_statistics(x);
     if constexpr (!detail::OnlyShape<T>) {
       // As PyTorch, the running variance is of the unbiased kind.
       const auto n = static_cast<double>(taut::detail::channel_size(x.shape()));
-      const double unbiased = momentum * n / (n > 1 ? n - 1 : 1);
+      const double unbiased = momentum * n / (n - 1);
       running_mean.value =
           running_mean.value * (1 - momentum) + reshape(slice(own, 0, 0, 1), weight.shape()) * momentum;
       running_var.value =

@@ -24,6 +24,9 @@ template <AnyTensor T> struct Conv2d {
   /// Weight and bias uniform on ±1/√(in / groups · kh · kw), as PyTorch's.
   static constexpr Conv2d make(std::int64_t in, std::int64_t out, HeightWidth kernel, Rng& rng,
                                Conv2dOptions options = {}) {
+    if (options.groups < 1 || in % options.groups != 0 || out % options.groups != 0)
+      throw ShapeError(
+          "Conv2d: the number of groups must divide the channels, those of the input and of the result");
     const auto fan_in = in / options.groups * kernel.h * kernel.w;
     auto weight = fan_in_uniform<T>({out, in / options.groups, kernel.h, kernel.w}, fan_in, rng);
     auto bias = options.bias ? std::optional(fan_in_uniform<T>({out}, fan_in, rng)) : std::nullopt;

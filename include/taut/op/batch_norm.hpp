@@ -226,23 +226,33 @@ struct BatchNormAddRelu {
 
 }  // namespace op
 
-/// The mean and the biased variance of each channel of x [n, c, ...]: [2, c].
+/// The mean and the biased variance Σ (x - mean)² / m of each channel of x [n, c, ...], with m elements a
+/// channel: [2, c]. Constants to derivatives. Throws `ShapeError` if the channels have no elements.
 template <AnyTensor X> constexpr auto batch_statistics(const X& x) { return eval(op::BatchStatistics{}, x); }
 
-/// x [n, c, ...] normalised to mean 0 and variance 1 in each channel, by `statistics` from
-/// `batch_statistics`, times weight [c] plus bias [c]; with `relu`, negative results become 0. Derivatives
-/// include those of the statistics by x.
+/// weight (x - mean) / √(variance + eps) + bias of x [n, c, ...] by its own statistics, with weight and bias
+/// [c], as PyTorch's `batch_norm` in training; with `relu`, negative results become 0. Derivatives include
+/// those of the statistics by x. Throws `ShapeError` if the operands do not fit.
+template <AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto batch_norm(const X& x, const W& weight, const B& bias, op::BatchNormOptions options = {}) {
+  options.batch = true;
+  return eval(op::BatchNorm{options}, x, weight, bias, batch_statistics(x));
+}
+
+/// The same by constant statistics [2, c], means and variances, as PyTorch's `batch_norm` in evaluation.
 template <AnyTensor X, AnyTensor W, AnyTensor B, AnyTensor S>
-constexpr auto batch_norm(const X& x, const W& weight, const B& bias, const S& statistics,
-                          op::BatchNormOptions options = {}) {
+constexpr auto batch_norm_by(const S& statistics, const X& x, const W& weight, const B& bias,
+                             op::BatchNormOptions options = {}) {
+  options.batch = false;
   return eval(op::BatchNorm{options}, x, weight, bias, statistics);
 }
 
-/// relu(batch_norm(x, weight, bias, statistics) + residual), in one pass.
-template <AnyTensor X, AnyTensor W, AnyTensor B, AnyTensor S, AnyTensor R>
-constexpr auto batch_norm_add_relu(const X& x, const W& weight, const B& bias, const S& statistics,
-                                   const R& residual, op::BatchNormOptions options = {}) {
-  return eval(op::BatchNormAddRelu{options}, x, weight, bias, statistics, residual);
+/// relu(batch_norm(x, weight, bias) + residual) in one pass, for x and residual [n, c, ...].
+template <AnyTensor X, AnyTensor W, AnyTensor B, AnyTensor R>
+constexpr auto batch_norm_add_relu(const X& x, const W& weight, const B& bias, const R& residual,
+                                   op::BatchNormOptions options = {}) {
+  options.batch = true;
+  return eval(op::BatchNormAddRelu{options}, x, weight, bias, batch_statistics(x), residual);
 }
 
 /// x [n, c, ...] normalised over each sample's groups of c / groups channels, times weight [c] plus bias [c]

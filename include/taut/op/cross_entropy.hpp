@@ -107,9 +107,10 @@ template <AnyTensor X, AnyTensor Labels> constexpr auto cross_entropy(const X& l
 /// Computer Vision", 2015): every class has a probability of smoothing / classes, and the label's what is
 /// left, as PyTorch's `label_smoothing`. Throws `Error` unless 0 <= smoothing <= 1.
 template <AnyTensor X, AnyTensor Labels>
-constexpr auto cross_entropy(const X& logits, const Labels& labels, double smoothing) {
+constexpr X cross_entropy(const X& logits, const Labels& labels, double smoothing) {
   if (!(smoothing >= 0 && smoothing <= 1))
     detail::throw_error("cross_entropy", "the smoothing must be from 0 to 1");
+  if (smoothing == 0) return cross_entropy(logits, labels);
   return cross_entropy(logits, labels) * (1 - smoothing) - mean(log_softmax(logits)) * smoothing;
 }
 

@@ -32,10 +32,28 @@ struct MaxPool2d {
     const auto h = Conv2d::extent(x[2], kernel.h, steps().h, padding.h, dilation.h);
     const auto w = Conv2d::extent(x[3], kernel.w, steps().w, padding.w, dilation.w);
     require(h >= 1 && w >= 1, "max_pool2d: the kernel is larger than the padded image", x);
+    require(all_meet(x[2], kernel.h, steps().h, padding.h, dilation.h, h) &&
+                all_meet(x[3], kernel.w, steps().w, padding.w, dilation.w, w),
+            "max_pool2d: a window has nothing but padding", x);
     return {x[0], x[1], h, w};
   }
   constexpr std::int64_t flops(const Shape& x) const { return shape(x).size() * kernel.h * kernel.w; }
   template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const;
+
+ private:
+  /// Whether each of the windows along an axis has an element of the image.
+  static constexpr bool all_meet(std::int64_t image, std::int64_t size, std::int64_t step, std::int64_t pad,
+                                 std::int64_t spread, std::int64_t windows) {
+    for (std::int64_t i = 0; i < windows; ++i) {
+      bool meets = false;
+      for (std::int64_t k = 0; k < size && !meets; ++k) {
+        const auto at = i * step + k * spread - pad;
+        meets = 0 <= at && at < image;
+      }
+      if (!meets) return false;
+    }
+    return true;
+  }
 };
 
 /// The element of v at the place where `MaxPool2d` finds the largest of x: v and x [n, c, h, w]:

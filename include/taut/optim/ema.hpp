@@ -19,8 +19,10 @@ template <Model M> class Ema {
   using T = typename TensorOf<M>::Inner;
   using Plain = decltype(rebind<T>(std::declval<const M&>()));
 
-  /// Throws `Error` unless 0 <= decay < 1.
-  Ema(const M& model, double decay) : average_(rebind<T>(model)), decay_(decay) {
+  /// Starts with the weights of now; `steps` are those already taken, as when training goes on from a
+  /// checkpoint and the average is loaded into `model()`. Throws `Error` unless 0 <= decay < 1.
+  Ema(const M& model, double decay, std::int64_t steps = 0)
+      : average_(rebind<T>(model)), decay_(decay), steps_(steps) {
     if (!(decay >= 0 && decay < 1)) taut::detail::throw_error("Ema", "the decay must be from 0 to below 1");
   }
 
@@ -39,11 +41,12 @@ template <Model M> class Ema {
   }
 
   const Plain& model() const { return average_; }
+  Plain& model() { return average_; }
 
  private:
   Plain average_;
   double decay_;
-  std::int64_t steps_ = 0;
+  std::int64_t steps_;
 };
 
 }  // namespace taut::optim

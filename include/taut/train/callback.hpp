@@ -3,6 +3,7 @@
 // `on_epoch(const EpochResult&)` or both; `ProgressBar` and `CsvLog` are two.
 
 #include <concepts>
+#include <optional>
 
 #include "history.hpp"
 
@@ -25,6 +26,18 @@ concept EpochCallback = requires(C& callback, const EpochResult& result) {
 
 template <class C>
 concept Callback = BatchCallback<C> || EpochCallback<C>;
+
+/// A callback that may be there or not, as a program's options say.
+template <EpochCallback C> struct Optional {
+  std::optional<C> callback;
+  auto on_epoch(const EpochResult& result) {
+    using Answer = decltype(callback->on_epoch(result));
+    if constexpr (std::same_as<Answer, Control>)
+      return callback ? callback->on_epoch(result) : Control::proceed;
+    else if (callback)
+      callback->on_epoch(result);
+  }
+};
 
 namespace detail {
 

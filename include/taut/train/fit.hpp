@@ -206,6 +206,8 @@ History run_epochs(M& model, optim::Optimizer& optimizer, L& loader, const FitOp
   check(options);
   History history;
   std::int64_t step = batch_count(loader) * options.epochs_done;
+  if (options.epochs_done > 0 && options.lr_by_step && step == 0)
+    throw Error("fit: lr_by_step after epochs_done needs a loader that knows its batches_per_epoch");
   bool stop = false;
   for (int epoch = options.epochs_done + 1; epoch <= options.epochs && !stop; ++epoch) {
     BatchEvent event{.phase = Phase::train, .epoch = epoch, .epochs = options.epochs};
