@@ -143,6 +143,25 @@ std::vector<Case> cases() {
        .ulps = 8,
        .gradient_ulps = 64,
        .error = "conv2d"},
+      {.name = "conv1d",
+       .call =
+           programs<3>([](auto&&... xs) { return conv1d(xs..., {.stride = 2, .padding = 1, .groups = 2}); }),
+       .oracle =
+           [](const std::vector<Reference>& operands) {
+             auto images = operands;
+             for (int i = 0; i < 2; ++i) {
+               const Shape& own = operands[static_cast<std::size_t>(i)].shape;
+               images[static_cast<std::size_t>(i)].shape = {own[0], own[1], 1, own[2]};
+             }
+             Reference y = convolution({.stride = {1, 2}, .padding = {0, 1}, .groups = 2})(images);
+             y.shape = {y.shape[0], y.shape[1], y.shape[3]};
+             return y;
+           },
+       .operands = {{}, {}, {.curved = false}},
+       .shapes = {{{2, 4, 7}, {6, 2, 3}, {6}}, {{1, 2, 1}, {2, 1, 2}, {2}}},
+       .rejected = {{{2, 4, 1, 7}, {6, 2, 3}, {6}}, {{2, 4, 7}, {6, 2, 3, 1}, {6}}},
+       .ulps = 8,
+       .gradient_ulps = 64},
       {.name = "conv2d_data_gradient",
        .call = programs<2>(applied(data)),
        .oracle = data_gradient(data),

@@ -175,17 +175,45 @@ constexpr auto conv2d(const X& x, const W& w, const B& bias, op::Conv2d options 
   return eval(options, x, w, bias);
 }
 
-/// The convolution of signals x [n, c, l] with kernels w [out, c / groups, k]: [n, out, l'], as PyTorch's
-/// `conv1d`. Of the options the numbers for the width count.
-template <AnyTensor X, AnyTensor W> constexpr auto conv1d(const X& x, const W& w, op::Conv2d options = {}) {
-  const Shape from = x.shape(), kernel = w.shape();
-  require(from.rank() == 3 && kernel.rank() == 3,
-          "conv1d: takes signals [n, c, l] and kernels [out, c / groups, k]", from, kernel);
+namespace detail {
+
+/// A signal [n, c, l] or its kernels as images of one row.
+template <AnyTensor X> constexpr auto as_one_row(const X& x) {
+  return reshape(x, {x.shape()[0], x.shape()[1], 1, x.shape()[2]});
+}
+
+constexpr void require_signals(const Shape& x, const Shape& w) {
+  require(x.rank() == 3 && w.rank() == 3, "conv1d: takes signals [n, c, l] and kernels [out, c / groups, k]",
+          x, w);
+}
+
+/// The options of a convolution along one axis: those of the width.
+constexpr op::Conv2d along_width(op::Conv2d options) {
   options.stride.h = options.dilation.h = 1, options.padding.h = 0;
-  const auto y = conv2d(reshape(x, {from[0], from[1], 1, from[2]}),
-                        reshape(w, {kernel[0], kernel[1], 1, kernel[2]}), options);
-  const Shape to = y.shape();
-  return reshape(y, {to[0], to[1], to[3]});
+  return options;
+}
+
+template <AnyTensor Y> constexpr auto without_row(const Y& y) {
+  return reshape(y, {y.shape()[0], y.shape()[1], y.shape()[3]});
+}
+
+}  // namespace detail
+
+/// The cross-correlation of signals x [n, c, l] with kernels w [out, c / groups, k]: [n, out, l'] with
+/// l' = ⌊(l + 2 padding - dilation (k - 1) - 1) / stride⌋ + 1, as PyTorch's `conv1d`. Of the options the
+/// numbers for the width count. Throws `ShapeError` if the operands do not fit.
+template <AnyTensor X, AnyTensor W> constexpr auto conv1d(const X& x, const W& w, op::Conv2d options = {}) {
+  detail::require_signals(x.shape(), w.shape());
+  return detail::without_row(
+      conv2d(detail::as_one_row(x), detail::as_one_row(w), detail::along_width(options)));
+}
+
+/// The same with a bias [out], added to each output channel.
+template <AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv1d(const X& x, const W& w, const B& bias, op::Conv2d options = {}) {
+  detail::require_signals(x.shape(), w.shape());
+  return detail::without_row(
+      conv2d(detail::as_one_row(x), detail::as_one_row(w), bias, detail::along_width(options)));
 }
 
 }  // namespace taut

@@ -147,28 +147,34 @@ struct Upsample2d {
 
 }  // namespace op
 
-/// The mean of each window of images x [n, c, h, w]; the stride is the kernel's size unless given. Throws
-/// `ShapeError` if the windows do not fit.
+/// The mean of each window of images x [n, c, h, w]: [n, c, h', w'] with h' = ⌊(h + 2 padding - kernel) /
+/// stride⌋ + 1, as PyTorch's `avg_pool2d`. The stride is the kernel's size unless given; padding counts as
+/// zeros unless
+/// `.count_include_pad = false`. Throws `ShapeError` if the windows do not fit.
 template <AnyTensor X> constexpr auto avg_pool2d(const X& x, op::AvgPool2d options = {}) {
   return eval(options, x);
 }
 
-/// The means of `size.h` x `size.w` windows that divide the images x [n, c, h, w].
+/// Images x [n, c, h, w] averaged to [n, c, size.h, size.w], over windows that divide them as evenly as can
+/// be, as PyTorch's `adaptive_avg_pool2d`. Throws `ShapeError` if images or result have no pixels.
 template <AnyTensor X> constexpr auto adaptive_avg_pool2d(const X& x, HeightWidth size) {
   return eval(op::AdaptiveAvgPool2d{size}, x);
 }
 
-/// The mean of each channel of images x [n, c, h, w]: [n, c].
+/// The mean over the pixels of each channel of images x [n, c, h, w]: [n, c].
 template <AnyTensor X> constexpr auto global_avg_pool2d(const X& x) {
   return reshape(adaptive_avg_pool2d(x, 1), {x.shape()[0], x.shape()[1]});
 }
 
-/// Images x [n, c, h, w] enlarged by whole numbers, each pixel repeated.
+/// Images x [n, c, h, w] with each pixel repeated: [n, c, h · scale.h, w · scale.w], as PyTorch's
+/// `interpolate(mode="nearest")`. Throws `ShapeError` if the scale is below 1.
 template <AnyTensor X> constexpr auto upsample_nearest2d(const X& x, HeightWidth scale) {
   return eval(op::Upsample2d{scale, false}, x);
 }
 
-/// Images x [n, c, h, w] enlarged by whole numbers, with bilinear interpolation between the pixels' centres.
+/// Images x [n, c, h, w] enlarged to [n, c, h · scale.h, w · scale.w], linear in each axis between the
+/// pixels' centres and constant beyond the outermost, as PyTorch's `interpolate(mode="bilinear",
+/// align_corners=False)`.
 template <AnyTensor X> constexpr auto upsample_bilinear2d(const X& x, HeightWidth scale) {
   return eval(op::Upsample2d{scale, true}, x);
 }
