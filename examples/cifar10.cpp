@@ -26,6 +26,7 @@
 #include <taut/train/tensorboard.hpp>
 
 #include <array>
+#include <charconv>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -175,14 +176,32 @@ template <class Network> struct Keeper {
   }
 };
 
-/// Goes on from a checkpoint of the same network; returns how many epochs have been done.
-template <class Network> int resume(const Options& options, Network& network, optim::Optimizer& optimizer) {
-  const auto about = io::load_checkpoint(network, optimizer, options.resume);
-  if (!about.contains("epoch") || !about.contains("model") || about.at("model") != options.model)
-    throw DataError(options.resume, -1,
-                    "cifar10: expected a checkpoint that --model " + options.model + " --save has written");
-  std::cout << "going on after epoch " << about.at("epoch") << " of " << options.resume << '\n';
-  return std::stoi(about.at("epoch"));
+/// Goes on from a checkpoint of the same network on the same data; returns how many epochs have been done.
+template <class Network>
+int resume(const std::string& path, Network& network, optim::Optimizer& optimizer,
+           const io::Metadata& about) {
+  const auto texts = io::load_checkpoint(network, optimizer, path);
+  for (const auto& [key, wanted] : about) {
+    const auto found = texts.find(key);
+    if (found == texts.end() || found->second != wanted)
+      throw DataError(path, -1,
+                      "cifar10: to resume, '" + key + "' must be '" + wanted + "', got '" +
+                          (found == texts.end() ? "" : found->second) + "'");
+  }
+  const std::string text = texts.contains("epoch") ? texts.at("epoch") : "";
+  int done = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), done);
+  if (error != std::errc() || end != text.data() + text.size() || done < 0)
+    throw DataError(path, -1, "cifar10: expected the number of an epoch, got '" + text + "'");
+  std::cout << "going on after epoch " << done << " of " << path << '\n';
+  return done;
+}
+
+/// What `predict` has to know of a network, and --resume compares.
+io::Metadata describe(const Options& options, const Images& images) {
+  std::string classes;
+  for (const auto& name : images.class_names()) (classes += classes.empty() ? "" : ",") += name;
+  return {{"model", options.model}, {"pixels", options.raw ? "raw" : "normalized"}, {"classes", classes}};
 }
 
 /// What it takes to repeat a run, for its report.
@@ -239,8 +258,12 @@ template <class Network> void run(const Options& options, Network network) {
                  {.lr = options.lr, .momentum = options.momentum, .weight_decay = options.weight_decay}};
   sgd.set_clip_norm(options.clip);
   int done = 0;
-  if (!options.resume.empty()) done = resume(options, network, sgd);
-  if (!options.save.empty()) io::ReplacementFile writable(options.save);  // throws now, not after an epoch
+  const auto about = describe(options, data.test);
+  if (!options.resume.empty()) done = resume(options.resume, network, sgd, about);
+  if (!options.save.empty()) {  // throws now, not after an epoch
+    io::ReplacementFile writable(options.save);
+    if (options.ema > 0) io::ReplacementFile average(options.save + ".ema");
+  }
 
   data::DataLoader train_loader{prepared(data.train, options.augment, options),
                                 {.batch_size = options.batch_size,
@@ -249,14 +272,7 @@ template <class Network> void run(const Options& options, Network network) {
                                  .first_epoch = done}};
   data::DataLoader test_loader{prepared(data.test, false, options),
                                {.batch_size = 250, .shuffle = false, .workers = options.workers}};
-  std::string classes;
-  for (const auto& name : data.test.class_names()) (classes += classes.empty() ? "" : ",") += name;
-  Keeper<Network> keeper{
-      network,
-      sgd,
-      options,
-      {{"model", options.model}, {"pixels", options.raw ? "raw" : "normalized"}, {"classes", classes}},
-      {}};
+  Keeper<Network> keeper{network, sgd, options, about, {}};
   if (options.ema > 0) keeper.ema.emplace(network, options.ema, sgd.steps());
   if (keeper.ema && done > 0) io::load(keeper.ema->model(), options.resume + ".ema");
   train::Optional<train::CsvLog> log;

@@ -86,6 +86,9 @@ for picture in photo.png grey_alpha.png rgb16.png one_pixel.jpg; do
   sort -rn output | cmp -s - output || fail 'the classes are not in order'
 done
 
+refuses "'pixels' must be 'normalized', got 'raw'" $program --model resnet20 --data set --resume net.safetensors
+mkdir taken.ema
+refuses 'taken.ema: cannot write' $learn --ema 0.9 --save taken
 refuses 'expected one of resnet18' $program --model vgg
 refuses 'sh examples/download.sh cifar-10 nowhere' $program --data nowhere
 refuses '--label-smoothing: expected a number from 0 to 1, got 2' $program --label-smoothing 2

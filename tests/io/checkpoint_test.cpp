@@ -107,6 +107,9 @@ TEST(Ema, AveragesWeightsAndForgetsTheStart) {
     EXPECT_NEAR(at(ema.model()), expected, 1e-6);
   }
   EXPECT_THROW((optim::Ema{model, 1.0}), Error);
+  const double before = at(ema.model());
+  EXPECT_THROW(ema.update(make(1, 5)), ShapeError);
+  EXPECT_EQ(at(ema.model()), before);
 }
 
 }  // namespace

@@ -145,6 +145,28 @@ TEST(BatchStatistics, AreAccurateFarFromZero) {
     EXPECT_NEAR(static_cast<double>(statistics[i]), exact.values[i], i < 16 ? 1e-3 : 2e-3) << i;
 }
 
+TEST(BatchStatistics, OfEqualElementsAreExact) {
+  for (const float value : {1.1f, 100.1f, 1234567.0f}) {
+    const auto x = Float::full({3, 16, 17, 16}, value);
+    const auto statistics = batch_statistics(x).to_host();
+    for (std::size_t i = 0; i < 16; ++i) {
+      EXPECT_EQ(statistics[i], value);
+      EXPECT_EQ(statistics[16 + i], 0);
+    }
+    for (const float y : batch_norm(x, Float::ones({16}), Float::zeros({16})).to_host()) EXPECT_EQ(y, 0);
+  }
+}
+
+TEST(BatchStatistics, DoNotHideWhatIsNotFinite) {
+  for (const float special : {std::nanf(""), INFINITY, -INFINITY}) {
+    auto x = Float::ones({2, 16, 3, 3});
+    x.mutable_data()[4] = special;
+    const auto statistics = batch_statistics(x).to_host();
+    EXPECT_TRUE(std::isnan(statistics[16])) << special;
+    EXPECT_EQ(statistics[17], 0);
+  }
+}
+
 TEST(BatchStatistics, DoNotDependOnTheNumberOfThreads) {
   Rng rng{1};
   const auto x = Float::normal({16, 32, 33, 9}, 0, 1, rng);

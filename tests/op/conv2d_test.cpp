@@ -121,7 +121,7 @@ std::vector<Case> cases() {
                  {{2, 16, 1, 1}, {16, 16, 3, 3}},
                  {{2, 16, 2, 2}, {16, 16, 3, 3}},
                  {{33, 2, 2, 2}, {3, 2, 3, 3}},
-                 {{32, 1, 1, 3}, {2, 1, 3, 3}},
+                 {{32, 1, 1, 2}, {2, 1, 3, 3}},
                  {{32, 2, 1, 1}, {2, 2, 3, 3}}}),
       conv_case("conv2d_strided_of_small_images", {.stride = 2, .padding = {1, 2}, .dilation = {1, 2}},
                 {{{33, 2, 2, 2}, {3, 2, 3, 3}}, {{32, 1, 3, 2}, {1, 1, 3, 2}}}),
@@ -195,6 +195,18 @@ TEST(Conv2d, RejectsOptionsThatMakeNoSense) {
   EXPECT_THROW(conv2d(x, w, {.dilation = 0}), ShapeError);
   EXPECT_THROW(conv2d(x, w, {.groups = 0}), ShapeError);
   EXPECT_THROW(conv2d(x, w, {.groups = 3}), ShapeError);
+}
+
+TEST(Conv2d, OfAPixelThatIsNotFiniteIsSeenOnlyWhereTheKernelReaches) {
+  for (const std::int64_t n : {1, 32}) {
+    Rng rng{1};
+    const auto w = Float::normal({16, 16, 3, 3}, 0, 1, rng);
+    auto x = Float::normal({n, 16, 1, 3}, 0, 1, rng);
+    x.mutable_data()[2] = INFINITY;
+    const auto y = conv2d(x, w, {.padding = 1}).to_host();
+    EXPECT_TRUE(std::isfinite(y[0])) << n;
+    EXPECT_FALSE(std::isfinite(y[1])) << n;
+  }
 }
 
 TEST(Conv2d, OfOneDimensionIsThatOfImagesOfOneRow) {

@@ -142,7 +142,7 @@ template <class E> class BasicCpuArray {
       : buffer_(std::move(buffer)), shape_(shape), layout_(layout) {}
 
   cpu::Buffer in_layout(cpu::Layout layout) const {
-    if (cpu::same_order(shape_, layout, layout_)) return buffer_;
+    if (!buffer_ || cpu::same_order(shape_, layout, layout_)) return buffer_;
     cpu::FormKey key{static_cast<std::uint64_t>(layout), {}};
     std::copy(shape_.begin(), shape_.end(), key.extents);
     auto converted = buffer_.form(key);

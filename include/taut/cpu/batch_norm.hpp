@@ -86,40 +86,43 @@ template <class E> BasicCpuArray<E> eval(const op::BatchStatistics& op, const Ba
   // cancels.
   const auto size = static_cast<std::size_t>(view.n * c);
   std::vector<double> sums(size), squares(size);
-  std::vector<E> means(size);
+  std::vector<E> centres(size);
   const auto pixels = static_cast<double>(view.pixels);
   cpu::for_each_block_of_images(view, [&](std::int64_t n, std::int64_t b) {
     const auto at = n * c;
-    cpu::for_each_run<E>(view, n, b, [&]<class S>(const cpu::ChannelRun<S>& run) {
-      S sum(E(0));
-      for (std::int64_t i = 0; i < run.count; ++i) sum += cpu::load_as<S>(from + run.offset + i * run.stride);
-      run.template add<E>(sum, sums.data() + at);
-    });
-    for (auto i = at + b * view.block; i < at + (b + 1) * view.block; ++i)
-      means[static_cast<std::size_t>(i)] = static_cast<E>(sums[static_cast<std::size_t>(i)] / pixels);
-    cpu::for_each_run<E>(view, n, b, [&]<class S>(const cpu::ChannelRun<S>& run) {
-      const S centre = run.parameters(static_cast<const E*>(means.data()) + at);
-      S sum(E(0));
-      for (std::int64_t i = 0; i < run.count; ++i) {
-        const S d = cpu::load_as<S>(from + run.offset + i * run.stride) - centre;
-        sum += d * d;
-      }
-      run.template add<E>(sum, squares.data() + at);
-    });
+    const auto sum_about_centre = [&](auto term, std::vector<double>& to) {
+      cpu::for_each_run<E>(view, n, b, [&]<class S>(const cpu::ChannelRun<S>& run) {
+        const S centre = run.parameters(static_cast<const E*>(centres.data()) + at);
+        S sum(E(0));
+        for (std::int64_t i = 0; i < run.count; ++i)
+          sum += term(cpu::load_as<S>(from + run.offset + i * run.stride) - centre);
+        run.template add<E>(sum, to.data() + at);
+      });
+    };
+    // First about the channel's first element, so that the mean of equal ones is exact; then about the mean.
+    E* const own = centres.data() + at + b * view.block;
+    std::copy_n(from + (n * view.blocks + b) * view.pixels * view.block, view.block, own);
+    sum_about_centre([](const auto& d) { return d; }, sums);
+    for (std::int64_t i = 0; i < view.block; ++i) {
+      double& sum = sums[static_cast<std::size_t>(at + b * view.block + i)];
+      sum = static_cast<double>(own[i]) + sum / pixels;  // the image's mean
+      own[i] = static_cast<E>(sum);
+    }
+    sum_about_centre([](const auto& d) { return d * d; }, squares);
   });
+  const auto step = static_cast<std::size_t>(c);
   for (std::int64_t i = 0; i < c; ++i) {
     double mean = 0, square = 0;
-    for (auto at = static_cast<std::size_t>(i); at < size; at += static_cast<std::size_t>(c))
-      mean += sums[at];
-    mean /= pixels * static_cast<double>(view.n);
-    for (auto at = static_cast<std::size_t>(i); at < size; at += static_cast<std::size_t>(c)) {
-      // The squares are of deviations from means[at], the rounded mean of one image.
-      const double centre = static_cast<double>(means[at]), own = sums[at] / pixels;
-      square += squares[at] + pixels * ((own - mean) * (own - mean) - (own - centre) * (own - centre));
+    for (auto at = static_cast<std::size_t>(i); at < size; at += step) mean += sums[at];
+    mean /= static_cast<double>(view.n);
+    for (auto at = static_cast<std::size_t>(i); at < size; at += step) {
+      // The squares are about the centre, the rounded mean of the image.
+      const double to_all = sums[at] - mean, to_centre = sums[at] - static_cast<double>(centres[at]);
+      square += squares[at] + pixels * (to_all * to_all - to_centre * to_centre);
     }
+    const double variance = square / (pixels * static_cast<double>(view.n));
     out.mutable_data()[i] = static_cast<E>(mean);
-    out.mutable_data()[c + i] =
-        static_cast<E>(std::max(0.0, square / (pixels * static_cast<double>(view.n))));
+    out.mutable_data()[c + i] = static_cast<E>(variance < 0 ? 0 : variance);  // NaN stays
   }
   return out;
 }

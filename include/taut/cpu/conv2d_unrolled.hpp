@@ -25,12 +25,25 @@ struct VectorOrder {
   }
 };
 
-/// Whether a convolution is computed like this: where there are no more pixels than places of the kernel, and
-/// enough images to make up for writing out the matrix.
+/// Whether each place of the result sees each element of the image along an axis.
+constexpr bool all_meet(std::int64_t image, std::int64_t taps, std::int64_t places, std::int64_t stride,
+                        std::int64_t padding, std::int64_t dilation) {
+  for (std::int64_t place = 0; place < places; ++place)
+    for (std::int64_t at = 0; at < image; ++at) {
+      const auto offset = at + padding - place * stride;
+      if (offset < 0 || offset % dilation != 0 || offset / dilation >= taps) return false;
+    }
+  return true;
+}
+
+/// Whether a convolution is computed like this: where the matrix has no zeros, which an infinite pixel would
+/// turn into NaN, and there are enough images to make up for writing it out.
 inline bool unrolls(const ConvGeometry& g) {
   const auto pixels = g.h * g.w, places = g.oh * g.ow;
-  if (g.groups != 1 || pixels * places == 0) return false;
-  return pixels * places == 1 || (g.n >= 32 && pixels <= g.kh * g.kw && pixels * places <= 64);
+  if (g.groups != 1 || pixels * places == 0 || pixels > 8 || places > 8) return false;
+  return (pixels * places == 1 || g.n >= 32) &&
+         all_meet(g.h, g.kh, g.oh, g.stride.h, g.padding.h, g.dilation.h) &&
+         all_meet(g.w, g.kw, g.ow, g.stride.w, g.padding.w, g.dilation.w);
 }
 
 /// The layout of a convolution's other images, given that of the ones that are there.
@@ -70,8 +83,6 @@ class UnrolledConv {
     E* const to = reinterpret_cast<E*>(form.data());
     const E* const from = kernels.data();
     for_each_output([&](std::int64_t o) {
-      for (std::int64_t place = 0; place < y_.pixels; ++place)
-        std::fill_n(to + y_.at(o, place) * columns(), columns(), E(0));
       for_each_weight(o, [&](std::int64_t at, std::int64_t weight) { to[at] = from[weight]; });
     });
     kernels.buffer().keep_form(key, form);

@@ -25,7 +25,8 @@ inline std::int64_t read_number(const SafetensorsFile& file, std::string_view ke
   if (found != file.metadata().end()) {
     const char* const end = found->second.data() + found->second.size();
     const auto [stop, error] = std::from_chars(found->second.data(), end, value);
-    if (error != std::errc() || stop != end) value = -1;
+    constexpr std::int64_t most = std::int64_t{1} << 53;
+    if (error != std::errc() || stop != end || value > most) value = -1;
   }
   if (value < 0)
     throw DataError(file.path(), -1,
@@ -74,9 +75,17 @@ template <Model M> Metadata load_checkpoint(M& model, optim::Optimizer& optimize
     if (found) state[i] = {found->shape, found->template values<double>()};
   }
   check_tensors(file, expected);
-  if (file.find(detail::state_name(state.size())))
+  std::size_t states = 0;
+  for (const auto& tensor : file.tensors())
+    states +=
+        std::string_view(tensor.name).substr(0, optimizer_state_prefix.size()) == optimizer_state_prefix;
+  if (states != state.size())
     throw DataError(path, -1, "load_checkpoint: the optimizer's state is of another rule");
-  optimizer.restore(state, steps);
+  try {
+    optimizer.restore(state, steps);
+  } catch (const Error& error) {
+    throw DataError(path, -1, "load_checkpoint: " + std::string(error.what()));
+  }
   detail::assign_tensors(model, file);
   return file.metadata();
 }

@@ -27,6 +27,7 @@ template <AnyTensor T> struct Conv2d {
     if (options.groups < 1 || in % options.groups != 0 || out % options.groups != 0)
       throw ShapeError(
           "Conv2d: the number of groups must divide the channels, those of the input and of the result");
+    if (kernel.h < 1 || kernel.w < 1) throw ShapeError("Conv2d: the kernel must be at least 1 x 1");
     const auto fan_in = in / options.groups * kernel.h * kernel.w;
     auto weight = fan_in_uniform<T>({out, in / options.groups, kernel.h, kernel.w}, fan_in, rng);
     auto bias = options.bias ? std::optional(fan_in_uniform<T>({out}, fan_in, rng)) : std::nullopt;

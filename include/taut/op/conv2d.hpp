@@ -2,6 +2,7 @@
 // Two-dimensional convolution, and the two operators that its gradients are: the three are closed under
 // differentiation, since each is linear in each operand.
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -33,9 +34,14 @@ struct Conv2d {
   HeightWidth stride = 1, padding = 0, dilation = 1;
   std::int64_t groups = 1;
 
+  /// The largest option: so no position overflows.
+  static constexpr std::int64_t most = std::int64_t{1} << 20;
+
   constexpr Shape shape(const Shape& x, const Shape& w) const {
     require(x.rank() == 4 && w.rank() == 4,
             "conv2d: takes images [n, c, h, w] and kernels [out, c / groups, kh, kw]", x, w);
+    require(std::max({stride.h, stride.w, padding.h, padding.w, dilation.h, dilation.w}) <= most,
+            "conv2d: stride, padding or dilation is larger than 2^20", x, w);
     require(stride.h >= 1 && stride.w >= 1, "conv2d: the stride must be at least 1", x, w);
     require(dilation.h >= 1 && dilation.w >= 1, "conv2d: the dilation must be at least 1", x, w);
     require(padding.h >= 0 && padding.w >= 0, "conv2d: the padding must be at least 0", x, w);

@@ -24,6 +24,8 @@ struct MaxPool2d {
   }
   constexpr Shape shape(const Shape& x) const {
     require(x.rank() == 4, "max_pool2d: takes images [n, c, h, w]", x);
+    require(kernel.h <= Conv2d::most && kernel.w <= Conv2d::most,
+            "max_pool2d: the kernel is larger than 2^20", x);
     require(kernel.h >= 1 && kernel.w >= 1 && stride.h >= 0 && stride.w >= 0 && dilation.h >= 1 &&
                 dilation.w >= 1,
             "max_pool2d: kernel, stride and dilation must be at least 1", x);

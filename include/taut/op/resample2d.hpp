@@ -72,6 +72,8 @@ struct AvgPool2d {
   }
   constexpr Shape shape(const Shape& x) const {
     require(x.rank() == 4, "avg_pool2d: takes images [n, c, h, w]", x);
+    require(kernel.h <= Conv2d::most && kernel.w <= Conv2d::most,
+            "avg_pool2d: the kernel is larger than 2^20", x);
     require(kernel.h >= 1 && kernel.w >= 1 && stride.h >= 0 && stride.w >= 0,
             "avg_pool2d: kernel and stride must be at least 1", x);
     require(0 <= padding.h && 2 * padding.h <= kernel.h && 0 <= padding.w && 2 * padding.w <= kernel.w,
@@ -104,6 +106,8 @@ struct AdaptiveAvgPool2d {
     require(x.rank() == 4, "adaptive_avg_pool2d: takes images [n, c, h, w]", x);
     require(x[2] >= 1 && x[3] >= 1 && size.h >= 1 && size.w >= 1,
             "adaptive_avg_pool2d: images and results need at least one row and one column", x);
+    require(size.h <= Conv2d::most && size.w <= Conv2d::most,
+            "adaptive_avg_pool2d: the result is larger than 2^20", x);
     return {x[0], x[1], size.h, size.w};
   }
   constexpr std::int64_t flops(const Shape& x) const { return x.size(); }
@@ -126,7 +130,8 @@ struct Upsample2d {
 
   constexpr Shape shape(const Shape& x) const {
     require(x.rank() == 4, "upsample2d: takes images [n, c, h, w]", x);
-    require(scale.h >= 1 && scale.w >= 1, "upsample2d: the scale must be at least 1", x);
+    require(scale.h >= 1 && scale.w >= 1 && scale.h <= Conv2d::most && scale.w <= Conv2d::most,
+            "upsample2d: the scale must be from 1 to 2^20", x);
     require(x[2] >= 1 && x[3] >= 1, "upsample2d: the images have no pixels", x);
     return {x[0], x[1], x[2] * scale.h, x[3] * scale.w};
   }

@@ -205,6 +205,7 @@ History run_epochs(M& model, optim::Optimizer& optimizer, L& loader, const FitOp
                    const Test& test, Cs&... callbacks) {
   check(options);
   History history;
+  if (options.epochs_done >= options.epochs) return history;
   std::int64_t step = batch_count(loader) * options.epochs_done;
   if (options.epochs_done > 0 && options.lr_by_step && step == 0)
     throw Error("fit: lr_by_step after epochs_done needs a loader that knows its batches_per_epoch");
