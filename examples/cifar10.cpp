@@ -46,7 +46,8 @@ namespace {
 using G = Grad<CpuArray>;  // `Grad`: this one can be trained
 
 struct Options {
-  std::string data, model = "resnet18", schedule = "cosine", load, save, resume, csv, report, tensorboard;
+  std::string data, model = "resnet18", schedule = "cosine", load, save, resume, csv, report = "report.html",
+                    tensorboard;
   double lr = 0.1, momentum = 0.9, weight_decay = 5e-4, clip = 0, label_smoothing = 0, ema = 0;
   int epochs = 10, batch_size = 128, threads = 0, workers = 1;
   std::uint64_t seed = 1;
@@ -82,7 +83,8 @@ void declare(CommandLine& line, Options& options) {
   line.text("--save", options.save,
             "checkpoint to write after each epoch; with --ema, also that name with .ema, the average");
   line.text("--csv", options.csv, "file for a table of the epochs, to which --resume appends");
-  line.text("--report", options.report, "HTML file for curves, confusions and the worst mistakes");
+  line.text("--report", options.report,
+            "HTML file for curves, confusions and the worst mistakes; '' writes none");
   line.text("--tensorboard", options.tensorboard, "directory for TensorBoard's event files");
 }
 
