@@ -76,14 +76,14 @@ TEST_F(ModelFile, NamesEachTensorThatDoesNotFitAndChangesNothing) {
 }
 
 TEST_F(ModelFile, PassesOverPyTorchsStepCounters) {
-  const float values[] = {1, 2};
-  const std::int64_t steps[] = {7};
+  std::vector<float> values{1, 2};
+  std::vector<std::int64_t> steps{7};
   const std::vector<io::TensorView> tensors{
-      {"weight", io::dtype_of<float>, {1, 2}, io::little_endian_bytes(std::span<const float>(values))},
+      {"weight", io::dtype_of<float>, {1, 2}, io::little_endian_bytes(std::span(values))},
       {"bn.num_batches_tracked",
        io::dtype_of<std::int64_t>,
        {1},
-       io::little_endian_bytes(std::span<const std::int64_t>(steps))}};
+       io::little_endian_bytes(std::span(steps))}};
   io::write_safetensors(path, tensors, {});
   auto layer = nn::Linear<CpuArray>{CpuArray::zeros({1, 2}), std::nullopt};
   io::load(layer, path);
