@@ -80,10 +80,7 @@ TEST_F(ModelFile, PassesOverPyTorchsStepCounters) {
   std::vector<std::int64_t> steps{7};
   const std::vector<io::TensorView> tensors{
       {"weight", io::dtype_of<float>, {1, 2}, io::little_endian_bytes(std::span(values))},
-      {"bn.num_batches_tracked",
-       io::dtype_of<std::int64_t>,
-       {1},
-       io::little_endian_bytes(std::span(steps))}};
+      {"bn.num_batches_tracked", io::dtype_of<std::int64_t>, {1}, io::little_endian_bytes(std::span(steps))}};
   io::write_safetensors(path, tensors, {});
   auto layer = nn::Linear<CpuArray>{CpuArray::zeros({1, 2}), std::nullopt};
   io::load(layer, path);
