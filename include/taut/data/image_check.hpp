@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "../core/crc.hpp"
 #include "../core/error.hpp"
 
 namespace taut::data::detail {
@@ -30,23 +31,8 @@ inline std::uint32_t big_endian(ImageBytes bytes, std::size_t position, std::siz
   return value;
 }
 
-// What `crc32` makes of each byte.
-inline constexpr auto crc32_table = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t value = byte;
-    for (int bit = 0; bit < 8; ++bit) value = value & 1 ? value >> 1 ^ 0xedb88320 : value >> 1;
-    table[byte] = value;
-  }
-  return table;
-}();
-
 // The checksum of PNG's chunks (PNG specification, third edition, annex D).
-inline std::uint32_t crc32(ImageBytes bytes) {
-  std::uint32_t value = 0xffffffff;
-  for (const auto byte : bytes) value = crc32_table[(value ^ byte) & 0xff] ^ value >> 8;
-  return ~value;
-}
+inline std::uint32_t crc32(ImageBytes bytes) { return taut::detail::crc<0xedb88320>(bytes); }
 
 struct ImageSize {
   std::int64_t height = 0, width = 0;

@@ -26,6 +26,17 @@ namespace detail {
   throw DataError(path, -1, what + std::string(std::strerror(code)));
 }
 
+/// Writes all the bytes. Returns false, with errno set, if the system refuses some of them.
+inline bool write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
 /// An open file, closed with the object.
 class Descriptor {
  public:
@@ -100,12 +111,7 @@ class ReplacementFile {
   }
 
   void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const auto count = ::write(file_.get(), bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail();
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
+    if (!detail::write_all(file_.get(), bytes)) fail();
   }
 
   /// Makes what was written the content of `path`, on the disk as well. Nothing can be written afterwards.

@@ -17,10 +17,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "../core/crc.hpp"
 #include "../io/file.hpp"
 #include "history.hpp"
 
@@ -28,23 +30,8 @@ namespace taut::train {
 
 namespace detail {
 
-// What `crc32c` makes of each byte; the polynomial is Castagnoli's, its bits reversed.
-inline constexpr auto crc32c_table = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t value = byte;
-    for (int bit = 0; bit < 8; ++bit) value = value & 1 ? value >> 1 ^ 0x82f63b78 : value >> 1;
-    table[byte] = value;
-  }
-  return table;
-}();
-
-constexpr std::uint32_t crc32c(std::string_view bytes) {
-  std::uint32_t value = 0xffffffff;
-  for (const char byte : bytes)
-    value = crc32c_table[(value ^ static_cast<unsigned char>(byte)) & 0xff] ^ value >> 8;
-  return ~value;
-}
+/// Castagnoli's check.
+constexpr std::uint32_t crc32c(std::string_view bytes) { return taut::detail::crc<0x82f63b78>(bytes); }
 
 /// The checksum as records have it: changed, so that the checksum of a record which contains checksums is not
 /// a trivial one.
@@ -208,13 +195,7 @@ class TensorBoardLog {
 
   void append(const detail::ProtoMessage& message) {
     const std::string record = detail::tf_record(message.str());
-    std::string_view rest = record;
-    while (!rest.empty()) {
-      const auto count = ::write(file_.get(), rest.data(), rest.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) undo_and_throw();
-      rest.remove_prefix(static_cast<std::size_t>(count));
-    }
+    if (!io::detail::write_all(file_.get(), std::as_bytes(std::span(record)))) undo_and_throw();
     size_ += static_cast<std::int64_t>(record.size());
   }
 
