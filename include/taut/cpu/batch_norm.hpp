@@ -46,16 +46,11 @@ template <class S> struct RunAffine {
   S kept(const S& g, const S& x, bool relu) const { return relu ? select(result(x) <= S(0), S(0), g) : g; }
 };
 
-/// Two arrays of images meet in the layout of the first that is not dense.
-template <class E> Layout common_layout(const BasicCpuArray<E>& a, const BasicCpuArray<E>& b) {
-  return a.layout() == Layout::dense ? b.layout() : a.layout();
-}
-
 /// (x - mean) factor + bias, then + residual if there is one, then ReLU if it is wanted.
 template <class E>
 BasicCpuArray<E> normalize(const BasicCpuArray<E>& x, const ChannelAffine<E>& affine,
                            const BasicCpuArray<E>* residual, bool relu) {
-  const Layout layout = residual ? common_layout(x, *residual) : x.layout();
+  const Layout layout = residual ? common_layout(x.layout(), residual->layout()) : x.layout();
   auto out = BasicCpuArray<E>::uninitialized(x.shape(), layout);
   const E *from = x.data(layout), *other = residual ? residual->data(layout) : nullptr;
   E* const to = out.mutable_data();
@@ -151,7 +146,7 @@ BasicCpuArray<E> eval(const op::BatchNormSums& op, const BasicCpuArray<E>& g, co
   auto out = BasicCpuArray<E>::uninitialized(
       op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape()));
   const cpu::ChannelAffine<E> affine(weight, bias, statistics, op.options.eps);
-  const auto layout = cpu::common_layout(x, g);
+  const auto layout = cpu::common_layout(x.layout(), g.layout());
   const E *const dy = g.data(layout), *const from = x.data(layout);
   const bool relu = op.options.relu;
   const auto sums = cpu::sum_channels<2, E>(
@@ -180,7 +175,7 @@ BasicCpuArray<E> eval(const op::BatchNormGradient& op, const BasicCpuArray<E>& g
                       const BasicCpuArray<E>& statistics, const BasicCpuArray<E>& sums) {
   op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape(), sums.shape());
   const cpu::ChannelAffine<E> affine(weight, bias, statistics, op.options.eps);
-  const auto layout = cpu::common_layout(x, g);
+  const auto layout = cpu::common_layout(x.layout(), g.layout());
   auto out = BasicCpuArray<E>::uninitialized(x.shape(), layout);
   // factor (g - Σg/m - x̂ Σ(g x̂)/m) as factor g - constant - (x - mean) slope
   const auto c = affine.mean.size();

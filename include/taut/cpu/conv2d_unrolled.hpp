@@ -4,12 +4,12 @@
 // pixel and 4 on one of 2 x 2. An image is a vector of its channels and pixels, in whatever layout, and so is
 // the result; the kernels, written out for each pair of pixels, are the matrix between them.
 
-#include <mutex>
 #include <vector>
 
 #include "array.hpp"
 #include "conv_geometry.hpp"
 #include "gemm.hpp"
+#include "numbering.hpp"
 
 namespace taut::cpu {
 
@@ -130,21 +130,15 @@ class UnrolledConv {
 
   /// A number for this way of writing out kernels, so that arrays can keep forms under it.
   std::uint64_t number() const {
-    struct Known {
+    struct Order {
       ConvGeometry geometry;
       std::int64_t x_block, y_block;
-      bool operator==(const Known&) const = default;
+      bool operator==(const Order&) const = default;
     };
-    static std::mutex mutex;
-    static std::vector<Known> all;
-    constexpr std::uint64_t first = std::uint64_t{1} << 32;  // above those of oneDNN's layouts
-    Known own{g_, x_.block, y_.block};
+    static Numbering<Order> orders(std::uint64_t{1} << 32);  // above those of oneDNN's layouts
+    Order own{g_, x_.block, y_.block};
     own.geometry.n = 0;
-    const std::lock_guard lock(mutex);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i] == own) return first + i;
-    all.push_back(own);
-    return first + all.size() - 1;
+    return orders.of(own);
   }
 
   ConvGeometry g_;

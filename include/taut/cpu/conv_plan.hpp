@@ -4,14 +4,13 @@
 
 #include "array.hpp"
 #include "conv_geometry.hpp"
+#include "numbering.hpp"
 #include "onednn.hpp"
 
 #if TAUT_HAS_ONEDNN
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
-#include <vector>
 
 namespace taut::cpu {
 
@@ -77,14 +76,8 @@ inline dnnl_format_tag_t tag_of(Layout layout) {
 
 /// A number for each layout of kernels that oneDNN has asked for, so that arrays can keep forms under it.
 inline std::uint64_t layout_number(const onednn::Descriptor& descriptor) {
-  static std::mutex mutex;
-  static std::vector<onednn::Descriptor> known;
-  constexpr std::uint64_t first = 1 << 8;  // above those of `Layout`
-  const std::lock_guard lock(mutex);
-  for (std::size_t i = 0; i < known.size(); ++i)
-    if (known[i] == descriptor) return first + i;
-  known.emplace_back(descriptor.get());
-  return first + known.size() - 1;
+  static Numbering<onednn::Descriptor> layouts(1 << 8);  // above those of `Layout`
+  return layouts.of(onednn::Descriptor(descriptor.get()));
 }
 
 /// A convolution's kernels in a layout, which has another name where there are groups.

@@ -58,11 +58,11 @@ template <class E> struct ElementwiseOperand {
   BasicCpuArray<E>* owner;
 };
 
-/// The layout in which operands of one shape meet: that of the first which is not dense.
+/// The layout in which operands of one shape meet.
 template <class E> Layout common_layout(const ElementwiseOperand<E>* operands, int count) {
-  for (int k = 0; k < count; ++k)
-    if (operands[k].array->layout() != Layout::dense) return operands[k].array->layout();
-  return Layout::dense;
+  Layout layout = Layout::dense;
+  for (int k = 0; k < count; ++k) layout = common_layout(layout, operands[k].array->layout());
+  return layout;
 }
 
 /// How operands lie over the output of an elementwise operator: adjacent axes along which all of them advance

@@ -36,6 +36,9 @@ constexpr std::int64_t block_of(Layout layout, const Shape& shape) {
   return 1;
 }
 
+/// The layout in which images of two layouts meet: the first that is not dense.
+constexpr Layout common_layout(Layout a, Layout b) { return a == Layout::dense ? b : a; }
+
 /// Whether two layouts put the elements of images of the given shape into the same order.
 constexpr bool same_order(const Shape& shape, Layout a, Layout b) {
   return a == b || shape[2] * shape[3] == 1 || block_of(a, shape) == block_of(b, shape);
