@@ -11,8 +11,6 @@
 #include <taut/data/data_loader.hpp>
 #include <taut/data/drawn_shapes.hpp>
 #include <taut/io/checkpoint.hpp>
-#include <taut/nn/lenet.hpp>
-#include <taut/nn/resnet.hpp>
 #include <taut/nn/summary.hpp>
 #include <taut/optim/ema.hpp>
 #include <taut/optim/schedule.hpp>
@@ -37,6 +35,7 @@
 #include <variant>
 #include <vector>
 
+#include "cifar_networks.hpp"
 #include "command_line.hpp"
 
 using namespace taut;
@@ -55,8 +54,7 @@ struct Options {
 };
 
 void declare(CommandLine& line, Options& options) {
-  line.choice("--model", options.model,
-              {"resnet18", "resnet18-imagenet", "resnet20", "resnet32", "resnet56", "lenet"},
+  line.choice("--model", options.model, cifar_networks,
               "network; resnet18-imagenet has the stem for large images and biases");
   line.text("--data", options.data,
             "directory of CIFAR-10's binary files; unless given, data/cifar-10, or else pictures drawn here");
@@ -307,15 +305,7 @@ template <class Network> void run(const Options& options, Network network) {
 void run(const Options& options) {
   if (options.threads > 0) set_threads(options.threads);
   Rng rng{options.seed};
-  const auto& name = options.model;
-  if (name == "lenet")
-    run(options, nn::LeNet<G>::make(3, 32, 10, rng));
-  else if (name == "resnet18")
-    run(options, nn::resnet18<G>(10, nn::Stem::cifar, rng));
-  else if (name == "resnet18-imagenet")
-    run(options, nn::ResNet<G>::make({.classes = 10, .conv_bias = true}, rng));
-  else
-    run(options, nn::cifar_resnet<G>(std::stoi(name.substr(6)), 10, rng));
+  with_network<G>(options.model, rng, [&](auto network) { run(options, std::move(network)); });
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 #include <taut/data/image.hpp>
 #include <taut/data/resize.hpp>
 #include <taut/io/model.hpp>
-#include <taut/nn/lenet.hpp>
-#include <taut/nn/resnet.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "cifar_networks.hpp"
 #include "command_line.hpp"
 
 using namespace taut;
@@ -46,12 +45,6 @@ CpuArray read_picture(const std::string& path, bool raw) {
   return CpuArray::from_host(values, {1, 3, side, side});
 }
 
-template <class Network>
-std::vector<float> probabilities(Network network, const std::string& path, const CpuArray& x) {
-  io::load(network, path);
-  return softmax(network(x, Mode::eval)).to_host();
-}
-
 /// The names that a text has with commas between them.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> names;
@@ -62,19 +55,15 @@ std::vector<std::string> split(const std::string& text) {
 
 /// The probabilities of the classes, by the network that the checkpoint is of.
 std::vector<float> classify(const std::string& picture, const io::SafetensorsFile& file) {
-  const std::string& checkpoint = file.path();
   const auto x = read_picture(picture, text_of(file, "pixels") == "raw");
   const auto name = text_of(file, "model");
+  if (std::ranges::find(cifar_networks, name) == cifar_networks.end())
+    throw DataError(file.path(), -1, "predict: there is no network '" + name + "'");
   Rng rng{0};
-  if (name == "lenet") return probabilities(nn::LeNet<CpuArray>::make(3, side, 10, rng), checkpoint, x);
-  if (name == "resnet18")
-    return probabilities(nn::resnet18<CpuArray>(10, nn::Stem::cifar, rng), checkpoint, x);
-  if (name == "resnet18-imagenet")
-    return probabilities(nn::ResNet<CpuArray>::make({.classes = 10, .conv_bias = true}, rng), checkpoint, x);
-  for (const int depth : {20, 32, 56})
-    if (name == "resnet" + std::to_string(depth))
-      return probabilities(nn::cifar_resnet<CpuArray>(depth, 10, rng), checkpoint, x);
-  throw DataError(checkpoint, -1, "predict: there is no network '" + name + "'");
+  return with_network<CpuArray>(name, rng, [&](auto network) {
+    io::load(network, file.path());
+    return softmax(network(x, Mode::eval)).to_host();
+  });
 }
 
 }  // namespace
