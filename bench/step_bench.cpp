@@ -1,72 +1,89 @@
-// One training step of a small network for MNIST (784-128-64-10, ReLU, cross-entropy, batch 64, SGD
-// with momentum 0.9, weight decay 1e-4, clipping at 35) on synthetic data, against the floor that its
-// floating-point operations set at the fused multiply-add peak measured in the same run. `by_floor` is the
-// step's time by the floor.
+// Training steps and inference of the published workloads on random data, on 1 thread and on all. GFLOP/s
+// count the operations of the textbook's convolution, which Winograd's algorithm undercuts: `of_peak`, the
+// share of the multiply-add peak that was measured in the same run, can exceed 1.
 
 #include <benchmark/benchmark.h>
+#include <taut/cpu/cpu.hpp>
+#include <taut/interpret/profiled.hpp>
 
-#include <taut/taut.hpp>
+#include <cmath>
+#include <set>
+#include <string>
 
 #include "fma_peak.hpp"
 #include "interleaved.hpp"
+#include "session.hpp"
 
 using namespace taut;
 
 namespace {
 
-constexpr std::int64_t batch = 64;
-
-/// Forward, weight gradients, and data gradients of all layers but the first.
-constexpr double step_flops() {
-  const double products = 784 * 128 + 128 * 64 + 64 * 10;
-  return 2.0 * batch * (3 * products - 784 * 128);
+template <class T> std::unique_ptr<bench::Session> open(const bench::Workload& workload) {
+  return bench::make_session<T>({workload, "", bench::draw_batches(workload, workload.batch, 4, Rng{1})});
 }
 
-template <class T> void mnist_mlp(benchmark::State& state, T) {
-  set_threads(static_cast<int>(state.range(0)));
-  Rng rng(1);
-  auto model = nn::Mlp<Grad<T>>::make({784, 128, 64, 10}, rng);
-  optim::Sgd sgd(model, {.lr = 0.01f, .momentum = 0.9f, .weight_decay = 1e-4f});
-  sgd.set_clip_norm(35);
-  const T x = T::uniform(Shape{batch, 784}, 0.0f, 1.0f, rng);
-  std::vector<std::int64_t> classes(batch);
-  for (auto& label : classes) label = static_cast<std::int64_t>(rng.integer(10));
-  const auto labels = T::Index::from_host(classes, {batch});
-  float first = 0, last = 0;
-  const auto step = [&] {
-    Tape<T> tape;
-    const auto loss = cross_entropy(model(x), labels);
-    last = loss.item();
-    if (first == 0) first = last;
-    tape.backward(loss);
-    sgd.step();
-  };
-  double seconds = 0, by_floor = 0, peak = 0;
-  for (auto _ : state) {
-    std::vector<double> steps, ratios;
-    for (int round = 0; round < 25; ++round) {
-      peak = bench::fma_peak(static_cast<int>(state.range(0)));
-      steps.push_back(bench::seconds_per_call(step, 40));
-      ratios.push_back(steps.back() / (step_flops() / peak));
-    }
-    seconds = bench::median(steps);
-    by_floor = bench::median(ratios);
-  }
-  if (!(last < first)) state.SkipWithError("the loss did not fall");
-  state.counters["us"] = 1e6 * seconds;
-  state.counters["by_floor"] = by_floor;
-  state.counters["peak_GFLOPs"] = 1e-9 * peak;
-}
-
-void step(benchmark::State& state) { mnist_mlp(state, CpuArray()); }
-void profiled_step(benchmark::State& state) {
+/// The floating-point operations that `work` takes on `Profiled` values.
+template <class Work> double count_flops_of(const Work& work) {
   reset_profile();
-  mnist_mlp(state, Profiled<CpuArray>());
-  std::string label = profile_report();
-  state.SetLabel(label.insert(0, 1, '\n'));
+  work();
+  double flops = 0;
+  for (const auto& [name, entry] : profile_entries()) flops += static_cast<double>(entry.flops);
+  return flops;
 }
+
+template <class Work>
+void measure(benchmark::State& state, int threads, double flops, std::int64_t samples, const Work& work) {
+  set_threads(threads);
+  work();  // warm up
+  std::vector<double> seconds;
+  for (auto _ : state) {
+    seconds.push_back(bench::seconds_per_call(work, 1));
+    state.SetIterationTime(seconds.back());
+  }
+  const double rate = flops / bench::median(seconds);
+  state.counters["samples/s"] = static_cast<double>(samples) / bench::median(seconds);
+  state.counters["GFLOP/s"] = 1e-9 * rate;
+  state.counters["of_peak"] = rate / bench::fma_peak(threads);
+}
+
+void train(benchmark::State& state, const bench::Workload& workload, int threads) {
+  const double flops = [&] {
+    const auto session = open<Profiled<CpuArray>>(workload);
+    return count_flops_of([&] { session->train_step(); });
+  }();
+  const auto session = open<CpuArray>(workload);
+  double loss = 0;
+  const double first = session->train_step();
+  measure(state, threads, flops, workload.batch, [&] { loss = session->train_step(); });
+  if (!std::isfinite(loss) || loss == first) state.SkipWithError("the loss is not finite, or did not change");
+}
+
+void infer(benchmark::State& state, const bench::Workload& workload, int threads, std::int64_t samples) {
+  const auto profiled = open<Profiled<CpuArray>>(workload);
+  const double flops = count_flops_of([&] { profiled->infer(samples); });
+  const auto session = open<CpuArray>(workload);
+  measure(state, threads, flops, samples, [&] { session->infer(samples); });
+  for (const double logit : session->logits())
+    if (!std::isfinite(logit)) state.SkipWithError("a logit is not finite");
+}
+
+const bool registered = [] {
+  for (const auto& workload : bench::workloads)
+    for (const int threads : std::set{1, taut::threads()}) {
+      const auto name = [&](const std::string& what) {
+        return what + "/" + std::string(workload.name) + "/threads:" + std::to_string(threads);
+      };
+      benchmark::RegisterBenchmark(name("train").c_str(), train, workload, threads)
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond)
+          ->MinTime(2);
+      for (const std::int64_t samples : {1, 256})
+        benchmark::RegisterBenchmark(name("infer:" + std::to_string(samples)).c_str(), infer, workload,
+                                     threads, samples)
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond);
+    }
+  return true;
+}();
 
 }  // namespace
-
-BENCHMARK(step)->Arg(1)->Arg(2)->Iterations(1)->Unit(benchmark::kMillisecond);
-BENCHMARK(profiled_step)->Arg(1)->Arg(2)->Iterations(1)->Unit(benchmark::kMillisecond);

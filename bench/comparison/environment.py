@@ -1,0 +1,80 @@
+"""What a comparison runs on: Taut's build, PyTorch's virtual environment, and what to say of the machine."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from .worker import Worker, WorkerError
+
+PACKAGES = ["torch", "numpy", "safetensors", "matplotlib"]
+
+
+class Failure(Exception):
+    """What ends a comparison, as a message to its user."""
+
+
+def build_taut(source, build):
+    """Builds the worker of Taut and returns the command that starts it."""
+    configure = ["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DTAUT_BUILD_BENCH=ON"]
+    for command in (configure, ["cmake", "--build", build, "--target", "worker"]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"Taut cannot be built: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return [str(Path(build) / "bench/worker")]
+
+
+def set_up_pytorch(directory):
+    """Installs PyTorch in a virtual environment unless it is there, and returns its Python; None if it cannot be had."""
+    python = directory / "bin/python"
+    check = [python, "-c", "import torch, numpy, safetensors.torch"]
+    if python.exists() and subprocess.run(check, capture_output=True).returncode == 0:
+        return python
+    print(f"setting PyTorch up in {directory}", flush=True)
+    try:
+        venv.create(directory, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+        subprocess.run(check, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"PyTorch cannot be had, so its columns stay empty: {error}")
+        return None
+    return python
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []:
+        if line.startswith("model name"):
+            return re.sub(r"\(R\)|\(TM\)|CPU|@.*", "", line.split(":", 1)[1]).strip()
+    return platform.processor() or platform.machine()
+
+
+def memory_bytes():
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def describe(taut, python):
+    """Machine, versions and flags."""
+    about = {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "memory": memory_bytes(),
+        "system": platform.platform(),
+        "python": sys.version.split()[0],
+    }
+    sides = {"taut": taut}
+    if python:
+        sides["pytorch"] = pytorch_command(python)
+    for side, command in sides.items():
+        with Worker(side, command) as worker:
+            try:
+                about[side] = worker.ask(do="about")
+            except WorkerError as error:
+                about[side] = {"error": str(error)}
+    return about
+
+
+def pytorch_command(python):
+    return [str(python), str(Path(__file__).resolve().parents[1] / "pytorch/worker.py")]

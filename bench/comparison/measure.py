@@ -1,0 +1,207 @@
+"""The measurements of one workload on one number of threads."""
+
+from .environment import pytorch_command
+from .statistics import fastest_rung
+from .worker import Worker, WorkerError
+
+COMPARED_STEPS = 20  # losses that are held against each other
+BATCHES = (1, 256)  # of inference
+IMAGES = {"mnist-mlp": (60000, 10000), "seed-resnet18": (2560, 1000), "cifar-resnet18": (512, 250),
+          "frost-resnet20": (1280, 500)}  # of an epoch: all, or as many as take seconds
+
+
+class Side:
+    """Taut or a rung of PyTorch: its process and what was measured of it. After a failure it is left alone."""
+
+    def __init__(self, name, start, open_request):
+        self.name, self.start, self.open_request = name, start, open_request
+        self.worker, self.result = None, {}
+
+    def attempt(self, what, action):
+        if "error" in self.result:
+            return None
+        try:
+            return action()
+        except WorkerError as error:
+            print(f"  {error} ({what}): its columns stay empty", flush=True)
+            self.result["error"] = str(error)
+            self.close()
+            return None
+
+    def ask(self, what, **request):
+        return self.attempt(what, lambda: self.worker.ask(**request))
+
+    def first_step(self):
+        """Starts the process anew; returns its first loss and the seconds from its start to it."""
+
+        def action():
+            self.close()
+            self.worker = self.start()
+            self.worker.ask(**self.open_request)
+            loss = self.worker.ask(do="steps", count=1)["losses"][0]
+            return loss, self.worker.since_start()
+
+        return self.attempt("first step", action)
+
+    def close(self):
+        if self.worker:
+            self.worker.close()
+            self.worker = None
+
+
+def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
+    def opened(rung):
+        return {"do": "open", "workload": workload, "exchange": str(exchange), "threads": threads, "rung": rung}
+
+    environment = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / f"inductor-{workload}-{threads}"), "OMP_NUM_THREADS": str(threads)}
+    sides = [Side("taut", lambda: Worker("taut", taut), opened("f32"))]
+    if workload != "mnist-mlp":
+        sides.append(Side("taut folded", lambda: Worker("taut folded", taut), opened("folded")))
+    for rung in rungs if python else []:
+        if workload == "mnist-mlp" and "channels-last" in rung:
+            rung = rung.replace("channels-last+", "")
+        if rung not in [side.name for side in sides]:
+            sides.append(Side(rung, lambda r=rung: Worker(r, pytorch_command(python), environment, quiet=True), opened(rung)))
+    return sides
+
+
+def run(taut, python, workload, threads, options, scratch):
+    exchange = scratch / workload
+    exchange.mkdir(exist_ok=True)
+    with Worker("taut", taut) as worker:
+        worker.ask(do="exchange", workload=workload, directory=str(exchange), count=COMPARED_STEPS)
+    sides = sides_of(taut, python, workload, threads, options.rungs, exchange, scratch)
+    try:
+        start_up(sides, options)
+        losses(sides)
+        steps(sides, options.pairs)
+        for side in sides:
+            side.result["memory"] = side.ask("memory", do="memory")
+        for batch in BATCHES:
+            inference(sides, batch, options.pairs)
+        if options.data:
+            passes(sides, workload, options)
+        peaks = sides[0].ask("peaks", do="peaks")
+    finally:
+        for side in sides:
+            side.close()
+    parity = None if options.quick else double_parity(taut, python, workload, threads, scratch)
+    return {"workload": workload, "threads": threads, "peaks": peaks, "double": parity,
+            "sides": {side.name: side.result for side in sides}}
+
+
+def start_up(sides, options):
+    """Start to first step, of fresh processes; what compiles, which takes long, once."""
+    rounds = 2 if options.quick else 3
+    for side in sides:
+        side.result["start_up"] = []
+    for round_ in range(rounds):
+        for side in sides:
+            if round_ > 0 and "compile" in side.name:
+                continue
+            first = side.first_step()
+            if first:
+                side.result["losses"] = [first[0]]
+                side.result["start_up"].append(first[1])
+    for side in sides:
+        times = side.result["start_up"]
+        print(f"  {side.name}: first step after {min(times):.2f} s" if times else f"  {side.name}: none", flush=True)
+
+
+def losses(sides):
+    """The next losses from the same weights on the same batches, of which the first is known."""
+    for side in sides:
+        answer = side.ask("losses", do="steps", count=COMPARED_STEPS - 1)
+        if answer:
+            side.result["losses"] += answer["losses"]
+            side.result["loss_difference"] = difference(side.result["losses"], sides[0].result.get("losses"))
+
+
+def difference(ours, theirs):
+    """The largest relative difference of two curves, and where they first differ by more than a thousandth."""
+    if not theirs:
+        return None
+    relative = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
+    apart = next((i for i, value in enumerate(relative, 1) if not value <= 1e-3), None)
+    return {"first": relative[0], "largest": max(relative), "step_apart": apart}
+
+
+def in_turn(sides, pairs, what, seconds):
+    """`pairs` rounds, in each of which all sides are measured one after the other."""
+    times = {side.name: [] for side in sides}
+    for _ in range(pairs):
+        for side in sides:
+            value = side.attempt(what, lambda s=side: seconds(s))
+            if value is not None:
+                times[side.name].append(value)
+    for side in sides:
+        if "error" not in side.result:
+            side.result[what] = times[side.name]
+
+
+def count_for(side, target, **request):
+    """How many calls take about `target` seconds, after a first few as a warm-up."""
+    answer = side.ask("warm-up", count=1, **request)
+    answer = answer and side.ask("warm-up", count=2, **request)
+    return max(1, round(target * 2 / answer["seconds"])) if answer else 1
+
+
+def steps(sides, pairs):
+    counts = {side.name: count_for(side, 0.4, do="steps") for side in sides}
+    in_turn(sides, pairs, "step", lambda side: per_call(side, counts[side.name], do="steps"))
+
+
+def inference(sides, batch, pairs):
+    key = f"infer {batch}"
+    counts = {side.name: count_for(side, 0.3, do="infer", batch=batch) for side in sides}
+    in_turn(sides, pairs, key, lambda side: per_call(side, counts[side.name], do="infer", batch=batch))
+    reference = sides[0].ask(key, do="infer", batch=batch, count=1)
+    for side in sides:
+        answer = side.ask(key, do="infer", batch=batch, count=1)
+        if answer and reference:
+            scale = max(abs(value) for value in reference["logits"])
+            off = max(abs(a - b) for a, b in zip(answer["logits"], reference["logits"]))
+            side.result[f"logits {batch}"] = off / scale
+
+
+def per_call(side, count, **request):
+    return side.worker.ask(count=count, **request)["seconds"] / count
+
+
+def fastest(sides, what):
+    """Of PyTorch's rungs in f32."""
+    name = fastest_rung({side.name: side.result for side in sides}, what)
+    return next((side for side in sides if side.name == name), None)
+
+
+def passes(sides, workload, options):
+    """An epoch with the real loader, and that with an evaluation: Taut against eager PyTorch and its fastest rung."""
+    train, test = IMAGES[workload]
+    best = fastest(sides, "step")
+    chosen = [side for side in sides if side.name in ("taut", "eager") or side is best]
+    for side in chosen:
+        side.ask("images", do="images", directory=str(options.data), train=train, test=test)
+        side.ask("warm-up", do="evaluate")
+    pairs = min(options.pairs, 7)
+    in_turn(chosen, pairs, "epoch", lambda side: side.worker.ask(do="train"))
+    in_turn(chosen, pairs, "evaluation", lambda side: side.worker.ask(do="evaluate"))
+
+
+def double_parity(taut, python, workload, threads, scratch, batch=16, count=10):
+    """Losses of small batches in double precision, where rounding does not drive the two sides apart."""
+    if not python:
+        return None
+    exchange = scratch / f"{workload}-double"
+    exchange.mkdir(exist_ok=True)
+    curves = []
+    try:
+        with Worker("taut", taut) as worker:
+            worker.ask(do="exchange", workload=workload, directory=str(exchange), count=count, batch=batch)
+        for name, command in (("taut", taut), ("f64", pytorch_command(python))):
+            with Worker(name, command) as worker:
+                worker.ask(do="open", workload=workload, exchange=str(exchange), threads=threads, rung="f64")
+                curves.append(worker.ask(do="steps", count=count)["losses"])
+    except WorkerError as error:
+        print(f"  {error} (double precision)")
+        return None
+    return {"batch": batch, "steps": count, **difference(curves[1], curves[0])}

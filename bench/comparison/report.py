@@ -1,0 +1,136 @@
+"""The results as .json, all that was measured, and as .md, the tables."""
+
+import json
+
+from .statistics import fastest_rung, is_f32_rung, median, quartiles, ratios
+
+HEADLINES = {"step": "training step", "infer 1": "inference, batch 1", "infer 256": "inference, batch 256",
+             "epoch": "epoch", "epoch + evaluation": "epoch + evaluation"}
+
+
+def write(results, path):
+    path.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    path.with_suffix(".md").write_text("\n\n".join(sections(results)) + "\n")
+
+
+def sections(results):
+    about = results["machine"]
+    yield f"# Taut and PyTorch on {about['processor']}"
+    yield machine_text(about)
+    yield (
+        "How many times faster Taut is than PyTorch's fastest rung in f32 of the same column: the median of "
+        f"{results['pairs']} pairs that ran in turn [quartiles]. Memory: Taut's peak by that of the rung with the "
+        "fastest step; also that of what each added to what it held before its first step. Start-up: from the start "
+        "of the process to the end of the first step, Taut by eager PyTorch. An empty cell was not measured."
+    )
+    yield headline(results["runs"])
+    for run in results["runs"]:
+        yield from run_sections(run)
+
+
+def machine_text(about):
+    lines = [f"{about['cores']} cores, {about['memory'] / 2**30:.0f} GiB, {about['system']}."]
+    for side in ("taut", "pytorch"):
+        side_about = about.get(side)
+        if side_about is None:
+            lines.append(f"{side}: not there.")
+        else:
+            lines.append("; ".join(f"{key}: {value}" for key, value in side_about.items() if key != "build") + ".")
+    return "\n".join(lines)
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def headline(runs):
+    rows = []
+    for run in runs:
+        sides = with_sums(run["sides"])
+        row = [run["workload"], str(run["threads"])]
+        row += [spread(ratios(sides, what, fastest_rung(sides, what))) for what in HEADLINES]
+        row += [memory_ratio(sides), start_up_ratio(sides), share_of_floor(run)]
+        rows.append(row)
+    return table(["workload", "threads", *HEADLINES.values(), "memory", "start-up", "share of floor"], rows)
+
+
+def with_sums(sides):
+    """Adds the sum of an epoch and an evaluation, round by round."""
+    sums = {}
+    for name, result in sides.items():
+        sums[name] = dict(result)
+        if result.get("epoch") and result.get("evaluation"):
+            sums[name]["epoch + evaluation"] = [a + b for a, b in zip(seconds(result["epoch"]), seconds(result["evaluation"]))]
+            sums[name]["epoch"] = seconds(result["epoch"])
+    return sums
+
+
+def seconds(passes):
+    return [one["seconds"] for one in passes]
+
+
+def spread(values, unit="x"):
+    if not values:
+        return ""
+    low, middle, high = quartiles(values)
+    return f"{middle:.2f}{unit} [{low:.2f}, {high:.2f}]"
+
+
+def memory_ratio(sides):
+    rung = fastest_rung(sides, "step")
+    ours, theirs = sides["taut"].get("memory"), sides.get(rung, {}).get("memory")
+    if not ours or not theirs:
+        return ""
+    return f"{ours['peak'] / theirs['peak']:.2f}x"
+
+
+def start_up_ratio(sides):
+    ours, theirs = sides["taut"].get("start_up"), sides.get("eager", {}).get("start_up")
+    return f"{median(ours) / median(theirs):.2f}x" if ours and theirs else ""
+
+
+def share_of_floor(run):
+    profile = run.get("profile")
+    return f"{100 * profile['floor'] / median(run['sides']['taut']['step']):.0f} %" if profile else ""
+
+
+def run_sections(run):
+    sides = with_sums(run["sides"])
+    yield f"## {run['workload']}, {run['threads']} thread{'s' if run['threads'] > 1 else ''}"
+    header = ["", "step, ms", "faster", "batch 1, ms", "faster", "batch 256, ms", "faster", "start-up, s",
+              "peak, MB", "loss apart", "logits apart"]
+    yield table(header, [rung_row(name, sides) for name in sides])
+    yield parity_text(run)
+
+
+def rung_row(name, sides):
+    result = sides[name]
+    row = [f"**{name}**" if name.startswith("taut") else name]
+    for what in ("step", "infer 1", "infer 256"):
+        times = result.get(what)
+        row.append(f"{1e3 * median(times):.3g}" if times else "")
+        row.append("" if name == "taut" else spread(ratios(sides, what, name)))
+    row.append(f"{median(result['start_up']):.2f}" if result.get("start_up") else "")
+    row.append(f"{result['memory']['peak'] / 1e6:.0f}" if result.get("memory") else "")
+    loss = result.get("loss_difference")
+    row.append(f"{loss['largest']:.1e}" if loss and name != "taut" else "")
+    logits = [result[key] for key in ("logits 1", "logits 256") if key in result]
+    row.append(f"{max(logits):.1e}" if logits and name != "taut" else "")
+    return row
+
+
+def parity_text(run):
+    lines = []
+    for name, result in run["sides"].items():
+        loss = result.get("loss_difference")
+        if loss and name != "taut" and is_f32_rung(name) and loss["step_apart"]:
+            lines.append(f"{name} is more than a thousandth from Taut's loss at step {loss['step_apart']} for the first time "
+                         f"(first step: {loss['first']:.1e}).")
+        if "error" in result:
+            lines.append(f"{name} failed: {result['error']}.")
+    double = run.get("double")
+    if double:
+        lines.append(f"In double, {double['steps']} steps on batches of {double['batch']}: losses within "
+                     f"{double['largest']:.1e} of each other.")
+    return "\n".join(lines)

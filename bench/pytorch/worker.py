@@ -1,0 +1,153 @@
+"""The PyTorch side of bench/compare: answers the requests that bench/worker.cpp describes.
+
+A rung is one way to run PyTorch, named by words that are joined with `+`: `eager`; `fused`, with the optimizer that
+takes all parameters at once; `channels-last`; `compile`; `freeze`, which for inference also lets the compiler take the
+weights as constants and fold normalisation into convolutions; `bf16`, autocast. `f64` is eager in double.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import sys
+import time
+
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional as f
+
+import images
+from workloads import WORKLOADS
+
+
+class Worker:
+    def open(self, request):
+        self.workload = WORKLOADS[request["workload"]]
+        self.words = request["rung"].split("+")
+        torch.set_num_threads(request["threads"])
+        torch.manual_seed(1)
+        self.memory_format = torch.channels_last if "channels-last" in self.words else torch.contiguous_format
+        self.dtype = torch.float64 if "f64" in self.words else torch.float32
+        self.weights = load_file(request["exchange"] + "/weights.safetensors")
+        self.network = self.make_network().train()
+        self.run = self.compiled(self.network) if "compile" in self.words else self.network
+        self.optimizer = self.workload.optimizer(self.network.parameters(), fused=True if "fused" in self.words else None)
+        tensors = load_file(request["exchange"] + "/batches.safetensors")
+        self.batches = [
+            (self.prepared(tensors[f"images.{i}"]), tensors[f"labels.{i}"]) for i in range(len(tensors) // 2)
+        ]
+        self.next = 0
+        self.plain, self.inputs = None, None
+
+    def make_network(self):
+        network = self.workload.network()
+        missing, unexpected = network.load_state_dict(self.weights, strict=False)
+        missing = [name for name in missing if not name.endswith("num_batches_tracked")]
+        if missing or unexpected:
+            raise ValueError(f"the weights do not fit: {missing} missing, {unexpected} not expected")
+        network = network.to(self.dtype)
+        return network.to(memory_format=self.memory_format) if self.workload.images else network
+
+    def compiled(self, network):
+        return torch.compile(network, mode="max-autotune" if "max-autotune" in self.words else None)
+
+    def prepared(self, x):
+        x = x.to(self.dtype)
+        return x.contiguous(memory_format=self.memory_format) if x.dim() == 4 else x
+
+    def autocast(self):
+        return torch.autocast("cpu", torch.bfloat16) if "bf16" in self.words else contextlib.nullcontext()
+
+    def step(self, x, labels):
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.autocast():
+            logits = self.run(x)
+            loss = f.cross_entropy(logits, labels)
+        loss.backward()
+        if self.workload.clip > 0:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.workload.clip)
+        self.optimizer.step()
+        return loss.item(), logits
+
+    def steps(self, request):
+        losses = []
+        start = time.perf_counter()
+        for _ in range(request["count"]):
+            losses.append(self.step(*self.batches[self.next % len(self.batches)])[0])
+            self.next += 1
+        return {"seconds": time.perf_counter() - start, "losses": losses}
+
+    def infer(self, request):
+        with torch.inference_mode() if "compile" not in self.words else torch.no_grad(), self.autocast():
+            if self.plain is None:
+                self.plain = self.make_network().eval()
+                if "compile" in self.words:
+                    torch._inductor.config.freezing = "freeze" in self.words
+                    self.plain = self.compiled(self.plain)
+            if self.inputs is None or len(self.inputs) != request["batch"]:
+                samples = torch.cat([x for x, _ in self.batches])
+                self.inputs = self.prepared(samples[torch.arange(request["batch"]) % len(samples)])
+            start = time.perf_counter()
+            for _ in range(request["count"]):
+                logits = self.plain(self.inputs)
+            seconds = time.perf_counter() - start
+        return {"seconds": seconds, "logits": logits.double().flatten().tolist()}
+
+    def images(self, request):
+        self.train_images = images.load(self.workload, request["directory"], True, request["train"])
+        self.test_images = images.load(self.workload, request["directory"], False, request["test"])
+
+    def train(self, request):
+        return self.passed(self.train_images, self.workload.batch, train=True)
+
+    def evaluate(self, request):
+        self.network.eval()
+        with torch.no_grad(), self.autocast():
+            result = self.passed(self.test_images, 250, train=False)
+        self.network.train()
+        return result
+
+    def passed(self, data, size, train):
+        start = time.perf_counter()
+        loss, right = 0.0, 0
+        for x, labels in images.batches(self.workload, *data, size, train):
+            if train:
+                value, logits = self.step(self.prepared(x), labels)
+            else:
+                logits = self.run(self.prepared(x))
+                value = f.cross_entropy(logits, labels).item()
+            loss += value * len(labels)
+            right += (logits.argmax(1) == labels).sum().item()
+        samples = len(data[1])
+        seconds = time.perf_counter() - start
+        return {"seconds": seconds, "samples": samples, "loss": loss / samples, "accuracy": right / samples}
+
+    def memory(self, request):
+        with open("/proc/self/statm") as file:
+            pages = int(file.read().split()[1])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return {"bytes": pages * os.sysconf("SC_PAGESIZE"), "peak": peak}
+
+    def about(self, request):
+        return {"name": "PyTorch", "version": torch.__version__, "build": torch.__config__.show()}
+
+
+def answer(worker, line):
+    """A failure is an answer, too."""
+    try:
+        request = json.loads(line)
+        if request["do"] not in ("open", "steps", "infer", "images", "train", "evaluate", "memory", "about"):
+            raise ValueError(f"there is no request {request['do']!r}")
+        return getattr(worker, request["do"])(request) or {}
+    except Exception as error:  # whatever a rung cannot do
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def main():
+    worker = Worker()
+    for line in sys.stdin:
+        print(json.dumps(answer(worker, line)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

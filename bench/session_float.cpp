@@ -1,0 +1,3 @@
+#include "session_impl.hpp"
+
+template std::unique_ptr<bench::Session> bench::make_session<taut::CpuArray>(Start);

@@ -1,0 +1,93 @@
+#pragma once
+// The definition of `make_session`, which session_<type>.cpp instantiate.
+
+#include <taut/cpu/cpu.hpp>
+#include <taut/data/data_loader.hpp>
+#include <taut/io/model.hpp>
+#include <taut/train/fit.hpp>
+
+#include <utility>
+
+#include "session.hpp"
+
+namespace bench {
+
+template <class T, class M> class SessionOf final : public Session {
+ public:
+  SessionOf(Start start, M network) : start_(std::move(start)), network_(std::move(network)) {
+    if (!start_.weights.empty()) taut::io::load(network_, start_.weights);
+    // Taken before the first step, which leaves what others share as it is.
+    plain_ = taut::rebind<T>(network_);
+    if constexpr (requires { taut::nn::fold_batch_norm(plain_); })
+      if (start_.folded) plain_ = taut::nn::fold_batch_norm(std::move(plain_));
+    optimizer_ = make_optimizer(start_.workload, network_);
+    for (const auto& batch : start_.batches)
+      batches_.push_back(
+          {tensor(batch.values, batch.shape), T::Index::from_host(batch.labels, {batch.shape[0]})});
+  }
+
+  double train_step() override {
+    const auto& [images, labels] = batches_[next_++ % batches_.size()];
+    taut::Tape<T> tape;
+    const auto loss = taut::cross_entropy(network_(taut::Grad<T>(images), taut::Mode::train), labels);
+    tape.backward(loss);
+    optimizer_->step();
+    return static_cast<double>(loss.item());
+  }
+
+  void infer(std::int64_t count) override {
+    if (inputs_.shape().rank() == 0 || inputs_.shape()[0] != count) inputs_ = first_samples(count);
+    logits_ = plain_(inputs_, taut::Mode::eval);
+  }
+
+  std::vector<double> logits() const override {
+    const auto values = logits_.to_host();
+    return {values.begin(), values.end()};
+  }
+
+  Pass train(const Images& images) override {
+    taut::data::DataLoader loader{images, {.batch_size = start_.workload.batch, .seed = 1, .workers = 1}};
+    const auto epoch = taut::train::fit(network_, *optimizer_, loader, {.epochs = 1}).back();
+    return {images.size(), epoch.train_loss, epoch.train_accuracy};
+  }
+
+  Pass evaluate(const Images& images) override {
+    taut::data::DataLoader loader{images, {.batch_size = 250, .shuffle = false, .workers = 1}};
+    const auto result = taut::train::evaluate(network_, loader);
+    return {result.samples, result.loss, result.accuracy};
+  }
+
+ private:
+  static T tensor(const std::vector<float>& values, const taut::Shape& shape) {
+    return T::from_host(std::vector<typename T::Element>(values.begin(), values.end()), shape);
+  }
+
+  T first_samples(std::int64_t count) const {
+    std::vector<float> values;
+    const auto per_batch = start_.batches.front().shape[0], size = start_.workload.batch_shape(1).size();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto& from =
+          start_.batches[static_cast<std::size_t>(i / per_batch) % start_.batches.size()].values;
+      const auto begin = from.begin() + i % per_batch * size;
+      values.insert(values.end(), begin, begin + size);
+    }
+    return tensor(values, start_.workload.batch_shape(count));
+  }
+
+  Start start_;
+  M network_;
+  decltype(taut::rebind<T>(std::declval<M&>())) plain_;
+  std::unique_ptr<taut::optim::Optimizer> optimizer_;
+  std::vector<std::pair<T, typename T::Index>> batches_;
+  std::size_t next_ = 0;
+  T inputs_, logits_;
+};
+
+template <class T> std::unique_ptr<Session> make_session(Start start) {
+  taut::Rng rng{1};
+  return with_network<taut::Grad<T>>(start.workload, rng, [&](auto network) -> std::unique_ptr<Session> {
+    return std::make_unique<SessionOf<T, decltype(network)>>(std::move(start), std::move(network));
+  });
+}
+
+}  // namespace bench

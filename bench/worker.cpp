@@ -1,0 +1,203 @@
+// The Taut side of bench/compare: does what it is told, line by line, and answers each line with one. Both
+// are JSON objects. bench/pytorch/worker.py answers the same requests:
+//
+//     {"do": "open", "workload": "mnist-mlp", "exchange": DIR, "threads": 2, "rung": "f32"}
+//     {"do": "steps", "count": 100}        -> {"seconds": 0.05, "losses": [...]}
+//     {"do": "infer", "batch": 1, "count": 100}        -> {"seconds": 0.001, "logits": [...]}
+//     {"do": "images", "directory": DIR, "train": 50000, "test": 10000}
+//     {"do": "train"} and {"do": "evaluate"}        -> {"seconds": 1.2, "samples": ..., "loss": ..., ...}
+//     {"do": "memory"}        -> {"bytes": ..., "peak": ...}: resident, now and at most
+//
+// and this one also
+//
+//     {"do": "exchange", "workload": "mnist-mlp", "directory": DIR, "count": 20, "batch": 64}, which writes
+//     what both start from
+//     {"do": "peaks"}        -> {"flops": ..., "bytes": ...}: a second, as the machine is now
+//     {"do": "about"}        -> versions and flags
+
+#include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#include <sys/resource.h>
+#include <taut/cpu/cpu.hpp>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "fma_peak.hpp"
+#include "session.hpp"
+
+using namespace taut;
+
+namespace {
+
+using Request = rapidjson::Value;
+/// Losses may be NaN, which the JSON of Python has, too.
+using Reply = rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
+                                rapidjson::CrtAllocator, rapidjson::kWriteNanAndInfFlag>;
+
+std::string text(const Request& request, const char* key) {
+  if (!request.HasMember(key) || !request[key].IsString())
+    throw Error(std::string("expected a text '") + key + "'");
+  return request[key].GetString();
+}
+
+std::int64_t number(const Request& request, const char* key) {
+  if (!request.HasMember(key) || !request[key].IsInt64())
+    throw Error(std::string("expected a whole number '") + key + "'");
+  return request[key].GetInt64();
+}
+
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void write(Reply& reply, const char* key, double value) {
+  reply.Key(key);
+  reply.Double(value);
+}
+
+void write(Reply& reply, const char* key, const std::string& value) {
+  reply.Key(key);
+  reply.String(value.c_str());
+}
+
+void write(Reply& reply, const char* key, const std::vector<double>& values) {
+  reply.Key(key);
+  reply.StartArray();
+  for (const double value : values) reply.Double(value);
+  reply.EndArray();
+}
+
+class Worker {
+ public:
+  void answer(const Request& request, Reply& reply) {
+    const std::string what = text(request, "do");
+    if (what == "open") return open(request);
+    if (what == "exchange")
+      return write_exchange(request);
+    if (what == "steps") return steps(number(request, "count"), reply);
+    if (what == "infer") return infer(number(request, "batch"), number(request, "count"), reply);
+    if (what == "images") return load_images(request);
+    if (what == "train") return pass(reply, [&] { return session().train(train_.value()); });
+    if (what == "evaluate") return pass(reply, [&] { return session().evaluate(test_.value()); });
+    if (what == "memory") return memory(reply);
+    if (what == "about") return about(reply);
+    if (what == "peaks") return write(reply, "flops", bench::fma_peak(threads()));
+    throw Error("there is no request '" + what + "'");
+  }
+
+ private:
+  bench::Session& session() {
+    if (!session_) throw Error("expected 'open' first");
+    return *session_;
+  }
+
+  void open(const Request& request) {
+    const std::string exchange = text(request, "exchange"), rung = text(request, "rung");
+    set_threads(static_cast<int>(number(request, "threads")));
+    workload_ = &bench::find_workload(text(request, "workload"));
+    bench::Start start{*workload_, bench::weights_path(exchange), bench::read_batches(exchange),
+                       rung == "folded"};
+    session_ = rung == "f64" ? bench::make_session<BasicCpuArray<double>>(std::move(start))
+                             : bench::make_session<CpuArray>(std::move(start));
+  }
+
+  static void write_exchange(const Request& request) {
+    const auto& workload = bench::find_workload(text(request, "workload"));
+    const auto batch = request.HasMember("batch") ? number(request, "batch") : workload.batch;
+    bench::write_exchange(workload, text(request, "directory"), batch,
+                          static_cast<int>(number(request, "count")));
+  }
+
+  void steps(std::int64_t count, Reply& reply) {
+    std::vector<double> losses;
+    write(reply, "seconds", seconds([&] {
+            for (std::int64_t i = 0; i < count; ++i) losses.push_back(session().train_step());
+          }));
+    write(reply, "losses", losses);
+  }
+
+  void infer(std::int64_t batch, std::int64_t count, Reply& reply) {
+    write(reply, "seconds", seconds([&] {
+            for (std::int64_t i = 0; i < count; ++i) session().infer(batch);
+          }));
+    write(reply, "logits", session().logits());
+  }
+
+  void load_images(const Request& request) {
+    session();
+    const std::string directory = text(request, "directory");
+    train_ = bench::Images::load(*workload_, directory, data::Split::train, number(request, "train"));
+    test_ = bench::Images::load(*workload_, directory, data::Split::test, number(request, "test"));
+  }
+
+  void pass(Reply& reply, const std::function<bench::Pass()>& work) {
+    if (!train_) throw Error("expected 'images' first");
+    bench::Pass result;
+    write(reply, "seconds", seconds([&] { result = work(); }));
+    write(reply, "samples", static_cast<double>(result.samples));
+    write(reply, "loss", result.loss);
+    write(reply, "accuracy", result.accuracy);
+  }
+
+  static void memory(Reply& reply) {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    double pages = 0;
+    std::ifstream("/proc/self/statm") >> pages >> pages;
+    write(reply, "bytes", pages * 4096);
+    write(reply, "peak", static_cast<double>(usage.ru_maxrss) * 1024);
+  }
+
+  static void about(Reply& reply) {
+    write(reply, "name", "Taut");
+    write(reply, "version", TAUT_BENCH_VERSION);
+    write(reply, "compiler", TAUT_BENCH_COMPILER);
+    write(reply, "flags", TAUT_BENCH_FLAGS);
+#if TAUT_HAS_ONEDNN
+    const auto* const onednn = dnnl_version();
+    write(reply, "oneDNN",
+          std::to_string(onednn->major) + "." + std::to_string(onednn->minor) + "." +
+              std::to_string(onednn->patch));
+#endif
+  }
+
+  const bench::Workload* workload_ = nullptr;
+  std::unique_ptr<bench::Session> session_;
+  std::optional<bench::Images> train_, test_;
+};
+
+/// The answer to one line: a mistake in it, or a failure of the work, is an answer too.
+std::string answer(Worker& worker, const std::string& line) {
+  rapidjson::StringBuffer buffer;
+  Reply reply(buffer);
+  rapidjson::Document request;
+  try {
+    reply.StartObject();
+    if (request.Parse(line.c_str()).HasParseError() || !request.IsObject())
+      throw Error("expected a JSON object on one line");
+    worker.answer(request, reply);
+  } catch (const std::exception& error) {
+    buffer.Clear();
+    reply.Reset(buffer);
+    reply.StartObject();
+    reply.Key("error");
+    reply.String(error.what());
+  }
+  reply.EndObject();
+  return buffer.GetString();
+}
+
+}  // namespace
+
+int main() {
+  Worker worker;
+  for (std::string line; std::getline(std::cin, line);) std::cout << answer(worker, line) << std::endl;
+}
