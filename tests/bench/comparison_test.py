@@ -1,0 +1,114 @@
+"""Tests of what bench/compare computes from measurements, and of how it treats workers that fail."""
+
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(os.environ.get("TAUT_SOURCE_DIR", Path(__file__).parents[2]))
+sys.path.insert(0, str(SOURCE / "bench"))
+from comparison import measure, report, statistics  # noqa: E402
+from comparison.worker import Worker, WorkerError  # noqa: E402
+
+ECHO = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["do"] == "die":
+        sys.exit(3)
+    print(json.dumps({"error": "no"} if request["do"] == "fail" else {"seconds": 0.5, "losses": [1.0]}), flush=True)
+"""
+COMMAND = [sys.executable, "-c", ECHO]
+
+
+def sides(**times):
+    return {name.replace("_", "-"): {"step": list(values)} for name, values in times.items()}
+
+
+class Statistics(unittest.TestCase):
+    def test_ratios_are_of_pairs(self):
+        measured = sides(taut=(1, 2, 4), eager=(3, 4, 4))
+        self.assertEqual(statistics.ratios(measured, "step", "eager"), [3, 2, 1])
+
+    def test_what_is_missing_has_no_ratio(self):
+        self.assertIsNone(statistics.ratios(sides(taut=(1,)), "step", "eager"))
+        self.assertIsNone(statistics.ratios(sides(taut=(1,)), "step", None))
+        self.assertIsNone(statistics.ratios(sides(eager=(1,)), "step", "eager"))
+
+    def test_the_rung_to_beat_is_the_fastest_in_f32(self):
+        measured = sides(taut=(1, 1, 1), eager=(5, 5, 5), fused=(4, 4, 9), bf16=(2, 2, 2))
+        self.assertEqual(statistics.fastest_rung(measured, "step"), "fused")
+        self.assertIsNone(statistics.fastest_rung(sides(taut=(1,), bf16=(2,)), "step"))
+
+    def test_quartiles(self):
+        self.assertEqual(statistics.quartiles([5, 1, 3, 2, 4]), [2, 3, 4])
+        self.assertEqual(statistics.quartiles([7]), [7, 7, 7])
+
+
+class Curves(unittest.TestCase):
+    def test_says_where_losses_part(self):
+        found = measure.difference([1.0, 2.002, 3.3], [1.0, 2.0, 3.0])
+        self.assertEqual(found["first"], 0)
+        self.assertAlmostEqual(found["largest"], 0.1)
+        self.assertEqual(found["step_apart"], 3)
+
+    def test_nan_is_apart(self):
+        self.assertEqual(measure.difference([float("nan")], [1.0])["step_apart"], 1)
+
+
+class Workers(unittest.TestCase):
+    def test_answers_and_errors(self):
+        with Worker("echo", COMMAND) as worker:
+            self.assertEqual(worker.ask(do="steps")["seconds"], 0.5)
+            with self.assertRaisesRegex(WorkerError, "echo: no"):
+                worker.ask(do="fail")
+            self.assertEqual(worker.ask(do="steps")["losses"], [1.0])
+            with self.assertRaisesRegex(WorkerError, "status 3"):
+                worker.ask(do="die")
+
+    def test_a_side_that_failed_is_left_alone(self):
+        side = measure.Side("echo", lambda: Worker("echo", COMMAND), {"do": "open"})
+        self.assertEqual(side.first_step()[0], 1.0)
+        self.assertIsNone(side.ask("test", do="die"))
+        self.assertIn("status 3", side.result["error"])
+        self.assertIsNone(side.ask("test", do="steps"))
+
+    def test_a_round_measures_all_sides_that_work(self):
+        good = measure.Side("good", lambda: Worker("good", COMMAND), {"do": "open"})
+        bad = measure.Side("bad", lambda: Worker("bad", COMMAND), {"do": "open"})
+        good.first_step(), bad.first_step()
+        measure.in_turn([good, bad], 3, "step",
+                        lambda side: side.worker.ask(do="fail" if side is bad else "steps")["seconds"])
+        good.close()
+        self.assertEqual(good.result["step"], [0.5] * 3)
+        self.assertNotIn("step", bad.result)
+
+
+class Report(unittest.TestCase):
+    def results(self):
+        taut = {"step": [1.0, 1.0], "infer 1": [0.1, 0.1], "start_up": [0.2], "memory": {"bytes": 1e6, "peak": 2e6},
+                "epoch": [{"seconds": 2.0}] * 2, "evaluation": [{"seconds": 1.0}] * 2, "losses": [1.0]}
+        eager = {"step": [3.0, 2.5], "start_up": [2.0], "memory": {"bytes": 5e6, "peak": 8e6},
+                 "epoch": [{"seconds": 4.0}] * 2, "evaluation": [{"seconds": 5.0}] * 2, "losses": [1.0],
+                 "loss_difference": {"first": 0.0, "largest": 0.5, "step_apart": 7}}
+        run = {"workload": "mnist-mlp", "threads": 2, "double": None, "profile": None,
+               "sides": {"taut": taut, "eager": eager, "fused": {"start_up": [], "error": "fused: out of luck"}}}
+        machine = {"processor": "Abacus", "cores": 2, "memory": 2**34, "system": "Linux", "taut": {"version": "1"}}
+        return {"machine": machine, "pairs": 2, "runs": [run]}
+
+    def test_writes_tables_with_empty_cells(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "abacus"
+            report.write(self.results(), path)
+            text = path.with_suffix(".md").read_text()
+            self.assertTrue(path.with_suffix(".json").exists())
+        self.assertIn("| mnist-mlp | 2 | 2.75x [2.62, 2.88] |  |  | 2.00x [2.00, 2.00] | 3.00x [3.00, 3.00] | 0.25x |", text)
+        self.assertIn("0.10x", text)
+        self.assertIn("for the first time", text)
+        self.assertIn("out of luck", text)
+        self.assertIn("pytorch: not there", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
