@@ -4,7 +4,7 @@
 #include <taut/taut.hpp>
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <thread>
 
 using namespace taut;
@@ -77,11 +77,13 @@ TEST(TraceRecording, PutsAWholeTrainingStepIntoSpans) {
   {
     const TraceSpan step("step");
     Tape<P> tape;
-    std::optional<TraceSpan> part(std::in_place, "forward");
+    auto part = std::make_unique<TraceSpan>("forward");
     const auto loss = cross_entropy(model(x), labels);
-    part.emplace("backward");
+    part.reset();
+    part = std::make_unique<TraceSpan>("backward");
     tape.backward(loss);
-    part.emplace("optimizer");
+    part.reset();
+    part = std::make_unique<TraceSpan>("optimizer");
     sgd.step();
   }
   const auto events = trace.events();
@@ -179,16 +181,18 @@ TEST(TraceRecording, IsOneAtATime) {
 }
 
 TEST(TraceSpan, OfAnEarlierRecordingIsNoneOfTheNext) {
-  std::optional<TraceRecording> trace(std::in_place);
-  std::optional<TraceSpan> span(std::in_place, "old");
-  trace.reset();
-  trace.emplace();  // in the same place
+  alignas(TraceRecording) std::byte place[sizeof(TraceRecording)];
+  auto* trace = new (place) TraceRecording;
+  auto span = std::make_unique<TraceSpan>("old");
+  trace->~TraceRecording();
+  trace = new (place) TraceRecording;
   const TraceSpan now("new");
   span.reset();
   const auto before = trace->events().at(0).duration;
   while (trace->events().at(0).duration == before) {
   }
   EXPECT_EQ(names(*trace), std::vector<std::string>{"new"});
+  trace->~TraceRecording();
 }
 
 TEST(TraceSpan, DoesNothingWithoutARecording) {

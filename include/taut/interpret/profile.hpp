@@ -113,8 +113,9 @@ inline std::vector<ShapedProfileEntry> profile_entries_by_shape() {
     for (const auto& [work, entry] : profile.entries)
       if (entry.calls > 0) result.push_back({entry, work.name, work.operands});
   }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
+    return a.seconds != b.seconds ? a.seconds > b.seconds : a.name < b.name;
+  });
   return result;
 }
 

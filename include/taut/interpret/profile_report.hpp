@@ -46,8 +46,9 @@ inline std::string report_text(std::vector<ReportRow> rows, const Peaks& peaks) 
   if (!(peaks.flops_per_second >= 0 && peaks.bytes_per_second >= 0))
     throw Error("profile_report: the peaks must be at least 0");
   const bool with_floor = peaks.flops_per_second > 0 || peaks.bytes_per_second > 0;
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.entry.seconds > b.entry.seconds; });
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.entry.seconds != b.entry.seconds ? a.entry.seconds > b.entry.seconds : a.name < b.name;
+  });
   ReportRow total{.name = "total", .operands = {}, .entry = {}};
   std::size_t width = std::string_view("operator").size();
   bool below_floor = false;

@@ -86,8 +86,9 @@ class TraceBuffer {
     const auto until = now();
     for (auto& event : result)
       if (event.duration == open) event.duration = until - event.start;
-    std::stable_sort(result.begin(), result.end(), [](const TraceEvent& a, const TraceEvent& b) {
-      return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+    std::sort(result.begin(), result.end(), [](const TraceEvent& a, const TraceEvent& b) {
+      if (a.start != b.start) return a.start < b.start;
+      return a.duration != b.duration ? a.duration > b.duration : a.span > b.span;
     });
     return result;
   }
