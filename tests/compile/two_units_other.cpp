@@ -2,6 +2,7 @@
 
 #include <taut/data/data.hpp>
 #include <taut/io/checkpoint.hpp>
+#include <taut/io/chrome_trace.hpp>
 #include <taut/nn/lenet.hpp>
 #include <taut/nn/resnet.hpp>
 #include <taut/optim/ema.hpp>

@@ -41,6 +41,38 @@ static_assert(matmul(ShapeTensor{{5, 1, 2, 3}}, ShapeTensor{{7, 4, 3}}, {.transp
               Shape{5, 7, 2, 4});
 static_assert((2.0f * ShapeTensor{{2, 1}} + ShapeTensor{{3}}).shape() == Shape{2, 3});
 
+constexpr std::int64_t bytes(const auto& op, const std::same_as<Shape> auto&... operands) {
+  return count_bytes(op, 4, DenseSize{operands}...);
+}
+static_assert(bytes(op::Matmul{}, Shape{2, 3}, Shape{3, 4}) == 4 * (2 * 3 + 3 * 4 + 2 * 4));
+static_assert(bytes(op::Add{}, Shape{2, 1}, Shape{3}) == 4 * (2 + 3 + 6));
+static_assert(bytes(op::Sum{}, Shape{2, 3}) == 4 * (6 + 1));
+static_assert(count_bytes(op::Argmax{}, 8, DenseSize{{2, 3}, 2}) == 2 * 6 + 8 * 2);
+static_assert(bytes(op::Reshape{{6}}, Shape{2, 3}) == 0);
+static_assert(bytes(op::Permute{{1, 0}}, Shape{2, 3}) == 4 * 12);
+static_assert(bytes(op::BroadcastTo{{2, 3}}, Shape{3}) == 4 * (3 + 6));
+static_assert(bytes(op::BroadcastTo{{2, 3}}, Shape{2, 3}) == 0);
+static_assert(bytes(op::SumTo{{3}}, Shape{2, 3}) == 4 * (3 + 6));
+static_assert(bytes(op::SumTo{{2, 3}}, Shape{2, 3}) == 0);
+static_assert(count_flops(op::SumTo{{2, 3}}, Shape{2, 3}) == 0);
+static_assert(bytes(op::Slice{0, 0, 2}, Shape{100, 3}) == 4 * 2 * 6);
+static_assert(bytes(op::Unslice{0, 0, 1, 100}, Shape{2, 3}) == 4 * (6 + 300));
+static_assert(count_bytes(op::Pick{}, 4, DenseSize{{5, 100}}, DenseSize{{5}, 8}) == 5 * (4 + 4 + 8));
+// The derivative of a product by one factor reads the gradient and the other factor.
+static_assert(bytes(op::Partial<op::Mul, 0>{}, Shape{2}, Shape{2}, Shape{2}) == 4 * 3 * 2);
+static_assert(bytes(op::Partial<op::Where, 1>{}, Shape{2}, Shape{2}, Shape{2}, Shape{2}) == 4 * 3 * 2);
+static_assert(bytes(op::Partial<op::Partial<op::Div, 1>, 2>{}, Shape{2}, Shape{2}, Shape{2}, Shape{2}) ==
+              4 * 5 * 2);
+static_assert(bytes(op::Conv2d{.padding = 1}, Shape{2, 3, 8, 8}, Shape{4, 3, 3, 3}, Shape{4}) ==
+              4 * (2 * 3 * 64 + 4 * 27 + 4 + 2 * 4 * 64));
+// A stride that is larger than the kernel leaves pixels out.
+static_assert(bytes(op::Conv2d{.stride = 2}, Shape{2, 3, 8, 8}, Shape{4, 3, 1, 1}) ==
+              4 * (2 * 3 * 16 + 4 * 3 + 2 * 4 * 16));
+static_assert(bytes(op::Conv2dWeightGradient{{.stride = 2}, 1}, Shape{2, 4, 4, 4}, Shape{2, 3, 8, 8}) ==
+              4 * (2 * 4 * 16 + 2 * 3 * 16 + 4 * 3));
+static_assert(bytes(op::Conv2dDataGradient{{.stride = 2}, 8}, Shape{2, 4, 4, 4}, Shape{4, 3, 1, 1}) ==
+              4 * (2 * 4 * 16 + 4 * 3 + 2 * 3 * 64));
+
 TEST(ShapeTensor, NamesTheOperatorThatDisagrees) {
   const auto model = nn::Mlp<ShapeTensor>::make({784, 128, 10});
   try {

@@ -54,6 +54,19 @@ constexpr std::int64_t count_flops(const Op& op, const Shapes&... shapes) {
     return 0;
 }
 
+/// The bytes that an operator has to move at least if nothing is cached: its own `bytes` rule, else each
+/// operand read once and the result, of elements of the given size, written once. An operand that is given
+/// twice counts twice.
+template <class Op, std::same_as<DenseSize>... Operands>
+constexpr std::int64_t count_bytes(const Op& op, std::int64_t result_element_size,
+                                   const Operands&... operands) {
+  const DenseSize result{infer_shape(op, operands.shape...), result_element_size};
+  if constexpr (requires { op.bytes(result, operands...); })
+    return op.bytes(result, operands...);
+  else
+    return (result.bytes() + ... + operands.bytes());
+}
+
 /// The meaning of every operator for `ShapeTensor`: its shape rule.
 template <class Op, std::same_as<ShapeTensor>... Xs>
 constexpr ShapeTensor eval(const Op& op, const ShapeTensor& x, const Xs&... xs) {

@@ -1,6 +1,6 @@
 #pragma once
-// The JSON text of a safetensors file's header: parsing and writing it. This is the only header of Taut that
-// includes the JSON library.
+// The JSON text of a safetensors file's header: parsing and writing it. Of Taut's headers only this one and
+// chrome_trace.hpp include the JSON library.
 
 #if !__has_include(<rapidjson/reader.h>)
 #error "Taut reads and writes model files with RapidJSON: install it (Debian, Ubuntu: rapidjson-dev)."

@@ -66,6 +66,16 @@ struct Conv2d {
   constexpr std::int64_t flops(const Shape& x, const Shape& w, const Shape& bias) const {
     return flops(x, w) + shape(x, w, bias).size();
   }
+  template <std::same_as<DenseSize>... Bias>
+  constexpr std::int64_t bytes(const DenseSize& result, const DenseSize& x, const DenseSize& w,
+                               const Bias&... bias) const {
+    return result.bytes() + touched(x, result.shape, w.shape) + (w.bytes() + ... + bias.bytes());
+  }
+  /// The bytes of the images that a kernel of the given shape meets: all of them, unless the stride leaves
+  /// some out.
+  static constexpr std::int64_t touched(const DenseSize& x, const Shape& y, const Shape& w) {
+    return std::min(x.bytes(), x.element_size * x.shape[0] * x.shape[1] * y[2] * y[3] * w[2] * w[3]);
+  }
 
   /// How many places a kernel of `size` takes along an axis of an image.
   static constexpr std::int64_t extent(std::int64_t image, std::int64_t size, std::int64_t step,
@@ -118,6 +128,9 @@ struct Conv2dWeightGradient {
   }
   constexpr std::int64_t flops(const Shape& g, const Shape& x) const {
     return 2 * g.size() * x[1] / conv.groups * kernel.h * kernel.w;
+  }
+  constexpr std::int64_t bytes(const DenseSize& result, const DenseSize& g, const DenseSize& x) const {
+    return result.bytes() + g.bytes() + Conv2d::touched(x, g.shape, result.shape);
   }
   template <AnyTensor T> auto pullback(Needs<2> needs, const T&, const T& g, const T& x) const;
 };

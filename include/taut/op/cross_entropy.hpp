@@ -17,6 +17,9 @@ struct Pick {
     require(x.rank() == 2 && labels == Shape{x[0]}, "pick: takes [n, classes] and labels [n]", x, labels);
     return labels;
   }
+  constexpr std::int64_t bytes(const DenseSize& result, const DenseSize&, const DenseSize& labels) const {
+    return 2 * result.bytes() + labels.bytes();
+  }
   template <AnyTensor T> auto pullback(Needs<2>, const T&, const T& x, const typename T::Index& labels) const;
 };
 

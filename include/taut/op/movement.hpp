@@ -8,6 +8,13 @@
 
 namespace taut {
 
+namespace detail {
+/// The bytes that an operator moves which returns an operand of the result's shape as it is.
+constexpr std::int64_t moved_unless_same(const DenseSize& result, const DenseSize& x) {
+  return result.shape == x.shape ? 0 : result.bytes() + x.bytes();
+}
+}  // namespace detail
+
 namespace op {
 
 /// The same elements in row-major order under another shape.
@@ -20,6 +27,7 @@ struct Reshape {
     require(from.size() == to.size(), "reshape: the number of elements differs", from, to);
     return to;
   }
+  constexpr std::int64_t bytes(const DenseSize&, const DenseSize&) const { return 0; }
   template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const {
     return [from = x.shape()](T g) { return eval(Reshape{from}, std::move(g)); };
   }
@@ -66,6 +74,9 @@ struct BroadcastTo {
             "broadcast_to: the operand does not broadcast to the shape", from, to);
     return to;
   }
+  constexpr std::int64_t bytes(const DenseSize& result, const DenseSize& x) const {
+    return detail::moved_unless_same(result, x);
+  }
   template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const;
 };
 
@@ -79,7 +90,10 @@ struct SumTo {
             "sum_to: the shape does not broadcast to the operand's", from, to);
     return to;
   }
-  constexpr std::int64_t flops(const Shape& from) const { return from.size(); }
+  constexpr std::int64_t flops(const Shape& from) const { return from == to ? 0 : from.size(); }
+  constexpr std::int64_t bytes(const DenseSize& result, const DenseSize& x) const {
+    return detail::moved_unless_same(result, x);
+  }
   template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const {
     return [from = x.shape()](T g) { return eval(BroadcastTo{from}, std::move(g)); };
   }
@@ -103,6 +117,7 @@ struct Slice {
     to[a] = stop > start ? (stop - start - 1) / step + 1 : 0;
     return to;
   }
+  constexpr std::int64_t bytes(const DenseSize& result, const DenseSize&) const { return 2 * result.bytes(); }
   template <AnyTensor T> auto pullback(Needs<1>, const T&, const T& x) const;
 
  private:

@@ -47,6 +47,16 @@ constexpr Shape infer_shape([[maybe_unused]] const Op& op, const Shapes&... shap
     return op.shape(shapes...);
 }
 
+/// What a tensor takes up in memory if its elements lie one after the other. An operator may have a rule
+/// `bytes(result, operands…)` of these: how many bytes it has to move, where that is not each operand once
+/// and the result once.
+struct DenseSize {
+  Shape shape;
+  std::int64_t element_size = 4;  ///< in bytes
+
+  constexpr std::int64_t bytes() const { return shape.size() * element_size; }
+};
+
 /// Which operands' gradients are wanted of a gradient rule of N operands, a bit each.
 template <int N> struct Needs {
   std::uint32_t bits = 0;

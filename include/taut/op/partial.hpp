@@ -32,6 +32,17 @@ template <class F, int I> struct Partial : Elementwise {
   template <class S, std::same_as<S>... Ss> constexpr S operator()(S g, Ss... x) const {
     return detail::tangent<I>(f, g, x...);
   }
+  /// Operands on which the derivative does not depend are not read: others may stand in for them.
+  template <std::same_as<DenseSize>... Operands>
+  constexpr std::int64_t bytes(const DenseSize& result, const Operands&... operands) const {
+    auto read = [&]<int... K>(std::integer_sequence<int, K...>) {
+      return (*this)(Dependence::on(K)...).inputs;
+    }
+    (std::make_integer_sequence<int, sizeof...(Operands)>{});
+    std::int64_t total = result.bytes();
+    ((total += read & 1 ? operands.bytes() : 0, read >>= 1), ...);
+    return total;
+  }
 };
 
 /// g f'(x) of a unary function that can state it by its result y = f(x): saves y, which is often kept anyway,

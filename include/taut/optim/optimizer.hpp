@@ -78,6 +78,22 @@ template <class T> auto& mutable_leaf(T& x) {
     return x;
 }
 
+/// Runs a pass over all parameters. It is no operator, so an interpretation within T that keeps times, as
+/// `Profiled` does, is told what it does: for each element the `flops`, and the numbers that are `moved`.
+template <class T, class Items, class F>
+void run_pass(std::string_view name, const Items& items, int flops, int moved, const F& run) {
+  if constexpr (requires { T::timed(name, Shape{}, std::int64_t{}, std::int64_t{}, run); }) {
+    std::int64_t count = 0;
+    for (const auto& item : items) count += item.parameter->shape().size();
+    const auto bytes = count * moved * static_cast<std::int64_t>(sizeof(typename T::Element));
+    T::timed(std::string("update.").append(name), Shape{count}, flops * count, bytes, run);
+  } else if constexpr (requires { typename T::Inner; }) {
+    run_pass<typename T::Inner>(name, items, flops, moved, run);
+  } else {
+    run();
+  }
+}
+
 template <class Rule> struct Engine : RefCounted {
   virtual ~Engine() = default;
   virtual bool step(const Rule& rule, double clip_norm, double& gradient_norm) = 0;
@@ -105,13 +121,16 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
       items_.push_back(item);
     }
     if (items_.empty()) return false;
+    const std::span<const UpdateItem<Leaf, Rule::states>> items(items_);
     double scale = 1;
     if (clip_norm > 0) {
-      gradient_norm = std::sqrt(sum_of_squares(std::span<const UpdateItem<Leaf, Rule::states>>(items_)));
+      run_pass<T>("gradient_norm", items, 2, 1, [&] { gradient_norm = std::sqrt(sum_of_squares(items)); });
       const double clipped = clip_norm / (gradient_norm + 1e-6);
       if (!(clipped >= 1)) scale = clipped;
     }
-    apply_update(rule, scale, std::span<const UpdateItem<Leaf, Rule::states>>(items_));
+    // The operations of a rule are not known: the pass is limited by memory anyway. It reads the parameter,
+    // the gradient and the states, and writes all but the gradient.
+    run_pass<T>(Rule::name, items, 0, 3 + 2 * Rule::states, [&] { apply_update(rule, scale, items); });
     for (auto* parameter : parameters_) parameter->clear_grad();
     return true;
   }
