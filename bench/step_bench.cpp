@@ -7,8 +7,8 @@
 
 #include <taut/taut.hpp>
 
-#include "fma_peak.hpp"
 #include "interleaved.hpp"
+#include "peaks.hpp"
 
 using namespace taut;
 
@@ -45,7 +45,7 @@ template <class T> void mnist_mlp(benchmark::State& state, T) {
   for (auto _ : state) {
     std::vector<double> steps, ratios;
     for (int round = 0; round < 25; ++round) {
-      peak = bench::fma_peak(static_cast<int>(state.range(0)));
+      peak = bench::measure_fma_peak(static_cast<int>(state.range(0)));
       steps.push_back(bench::seconds_per_call(step, 40));
       ratios.push_back(steps.back() / (step_flops() / peak));
     }
