@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -19,17 +19,20 @@ namespace bench {
 using Vector = taut::cpu::blocked::Vector<float>;
 inline constexpr std::int64_t lanes = taut::cpu::blocked::Sizes<float>::lanes;
 
-/// Calls work(part) for each part below `threads`, one a thread, and returns the least seconds of some runs.
-template <class Work> double fastest_run(int threads, int runs, const Work& work) {
+/// Calls work(part) for each part below `threads`, one a thread, and returns the least seconds that takes: of
+/// a twentieth of a second of runs, in which the machine's other guests leave a gap.
+template <class Work> double fastest_run(int threads, const Work& work) {
+  using Clock = std::chrono::steady_clock;
   const int before = taut::threads();
   taut::set_threads(threads);
   double best = 1e300;
-  for (int run = 0; run < runs; ++run) {
-    const auto start = std::chrono::steady_clock::now();
+  const auto first = Clock::now();
+  for (int run = 0; run < 5 || Clock::now() - first < std::chrono::milliseconds(50); ++run) {
+    const auto start = Clock::now();
     taut::cpu::parallel_for(threads, 1, [&](std::int64_t begin, std::int64_t end) {
       for (auto part = begin; part < end; ++part) work(part);
     });
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
   }
   taut::set_threads(before);
   return best;
@@ -55,12 +58,12 @@ template <int chains> [[gnu::noinline]] float multiply_add(std::int64_t steps, f
   return sum[0][0];
 }
 
-/// Floating-point operations per second in float on `threads` threads: the best of several short runs, with
+/// Floating-point operations per second in float on `threads` threads: the best of many short runs, with
 /// vectors as wide as the program was compiled for. Measured anew at each call.
 inline double measure_fma_peak(int threads) {
   constexpr std::int64_t steps = 20000;
   constexpr int chains = 10;  // the latency of 4 cycles times two units need 8
-  const double seconds = fastest_run(threads, 20, [](std::int64_t part) {
+  const double seconds = fastest_run(threads, [](std::int64_t part) {
     volatile float sink = multiply_add<chains>(steps, static_cast<float>(part + 1));
     static_cast<void>(sink);
   });
@@ -109,7 +112,7 @@ inline double measure_bandwidth(int threads, Stream stream, double footprint) {
   CpuArray a = CpuArray::full({n}, 1.0f);
   const CpuArray b = CpuArray::full({arrays > 1 ? n : 0}, 2.0f), c = CpuArray::full(b.shape(), 0.5f);
   float* const to = a.mutable_data();
-  const double seconds = fastest_run(threads, 9, [&](std::int64_t index) {
+  const double seconds = fastest_run(threads, [&](std::int64_t index) {
     const auto at = index * part;
     for (int repeat = 0; repeat < repeats; ++repeat) {
       if (stream == Stream::triad) {
@@ -145,11 +148,12 @@ inline double fma_peak(int threads) {
   return measured_once(threads, [&] { return measure_fma_peak(threads); });
 }
 
-/// `measure_bandwidth`, once for each number of threads, stream and power of two that is nearest to the
-/// footprint: so small buffers are held against the caches that they fit into.
+/// `measure_bandwidth`, once for each number of threads, stream and footprint, but for a sixteenth of it: so
+/// small buffers are held against the caches that they fit into.
 inline double bandwidth(int threads, Stream stream, double footprint) {
-  const auto bytes = static_cast<std::uint64_t>(std::min(footprint, memory_footprint()) * 1.4142);
-  const double size = static_cast<double>(std::bit_floor(std::max<std::uint64_t>(bytes, 1 << 12)));
+  int exponent = 0;
+  const double mantissa = std::frexp(std::clamp(footprint, 4e3, memory_footprint()), &exponent);
+  const double size = std::ldexp(std::round(16 * mantissa) / 16, exponent);
   return measured_once(std::tuple(threads, stream, size),
                        [&] { return measure_bandwidth(threads, stream, size); });
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "images.hpp"
 #include "report.hpp"
 
 using namespace taut;
@@ -67,11 +68,8 @@ void add(const std::string& name, double result_bytes, const Kernel& kernel, con
     });
 }
 
-void sum_to_channels(benchmark::State& state) {
-  Rng rng(1);
-  const Shape shape{128, 64, 32, 32};
-  const auto x = CpuArray::normal(shape, 0, 1, rng);
-  bench::measure(state, bench::moving(static_cast<double>(shape.size()), 64), [&] {
+void sum_to_channels(benchmark::State& state, const CpuArray& x) {
+  bench::measure(state, bench::moving(static_cast<double>(x.shape().size()), 64), [&] {
     benchmark::DoNotOptimize(sum(x, {0, 2, 3}));
   });
   const auto by_channel = sum(x, {0, 2, 3});
@@ -95,7 +93,15 @@ const bool registered = [] {
       [](const auto& values) {
         return static_cast<double>(std::ranges::max_element(values) - values.begin());
       });
-  bench::add("sum/channels", sum_to_channels);
+  const Shape images{128, 64, 32, 32};
+  bench::add("sum/channels/dense", [images](benchmark::State& state) {
+    Rng rng(1);
+    sum_to_channels(state, CpuArray::normal(images, 0, 1, rng));
+  });
+  bench::add("sum/channels/of_conv2d", [images](benchmark::State& state) {
+    Rng rng(1);
+    sum_to_channels(state, bench::images_of_conv2d(images, rng));
+  });
   return true;
 }();
 
