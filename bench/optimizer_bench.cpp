@@ -8,8 +8,12 @@
 #include <taut/nn/resnet.hpp>
 #include <taut/taut.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "report.hpp"
@@ -64,9 +68,10 @@ template <class Rule> void step(benchmark::State& state, Net net, const Rule& ru
 }
 
 template <class Rule> void add(const std::string& name, const Rule& rule) {
-  for (const auto& [network, make] : {std::pair("resnet18", resnet18), std::pair("resnet20", resnet20)})
+  const std::pair<std::string, Net (*)(Rng&)> networks[] = {{"resnet18", resnet18}, {"resnet20", resnet20}};
+  for (const auto& [network, make] : networks)
     for (const double clip_norm : {0.0, 1e-2})
-      bench::add(std::string(network) + "/" + name + (clip_norm > 0 ? "/clipped" : ""),
+      bench::add(network + "/" + name + (clip_norm > 0 ? "/clipped" : ""),
                  [rule, make = make, clip_norm](benchmark::State& state) {
                    Rng rng(1);
                    step(state, make(rng), rule, clip_norm);

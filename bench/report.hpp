@@ -39,13 +39,16 @@ inline double floor_seconds(const Work& work, int threads) {
 }
 
 /// Sets the columns of a call that took some seconds: `GFLOP/s` where operations were counted, else `GB/s`;
-/// `limit`, what that would be at the floor; `of_peak`, the floor's share of the time.
+/// `limit`, what that would be at the floor; `of_peak`, the floor's share of the time. A label says where the
+/// peaks cannot be right, because other programs kept threads waiting for each other.
 inline void report(benchmark::State& state, const Work& work, double seconds) {
   const double least = floor_seconds(work, taut::threads());
   const double amount = 1e-9 * (work.flops > 0 ? work.flops : work.bytes());
   state.counters[work.flops > 0 ? "GFLOP/s" : "GB/s"] = amount / seconds;
   state.counters["limit"] = amount / least;
   state.counters["of_peak"] = least / seconds;
+  if (least > floor_seconds(work, 1))
+    state.SetLabel("the machine is busy: the limit is less than that of one thread");
 }
 
 /// The seconds a call takes in the fastest of several rounds, after one to warm up.
