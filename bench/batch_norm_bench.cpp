@@ -47,26 +47,26 @@ struct Operands {
   }
 };
 
-/// A kernel, or several, and how often it reads and writes an array of the images' size.
+/// A kernel, or several: how often it reads and writes an array of the images' size, and how many there are.
 struct Case {
   const char* name;
-  int read, written;
+  int read, written, arrays;
   CpuArray (*call)(const Operands&);
 };
 
 const Case cases[] = {
-    {"statistics", 1, 0, [](const Operands& o) { return batch_statistics(o.x); }},
-    {"normalize", 1, 1,
+    {"statistics", 1, 0, 1, [](const Operands& o) { return batch_statistics(o.x); }},
+    {"normalize", 1, 1, 2,
      [](const Operands& o) {
        return eval(op::BatchNorm{Operands::relu}, o.x, o.weight, o.bias, o.statistics);
      }},
-    {"sums", 2, 0, [](const Operands& o) { return o.gradient_sums(o.g, Operands::relu); }},
-    {"gradient", 2, 1, [](const Operands& o) { return o.gradient(o.g, o.sums, Operands::relu); }},
-    {"forward", 2, 1, [](const Operands& o) { return batch_norm(o.x, o.weight, o.bias, Operands::relu); }},
-    {"forward/add_relu", 3, 1,
+    {"sums", 2, 0, 2, [](const Operands& o) { return o.gradient_sums(o.g, Operands::relu); }},
+    {"gradient", 2, 1, 3, [](const Operands& o) { return o.gradient(o.g, o.sums, Operands::relu); }},
+    {"forward", 2, 1, 2, [](const Operands& o) { return batch_norm(o.x, o.weight, o.bias, Operands::relu); }},
+    {"forward/add_relu", 3, 1, 3,
      [](const Operands& o) { return batch_norm_add_relu(o.x, o.weight, o.bias, o.residual); }},
-    {"backward", 4, 1, [](const Operands& o) { return o.backward(o.g, Operands::relu); }},
-    {"backward/add_relu", 6, 2, [](const Operands& o) {
+    {"backward", 4, 1, 3, [](const Operands& o) { return o.backward(o.g, Operands::relu); }},
+    {"backward/add_relu", 6, 2, 5, [](const Operands& o) {
        return o.backward(eval(op::PartialFromOutput<op::Relu>{}, o.g, o.out), Operands::linear);
      }}};
 
@@ -97,8 +97,9 @@ const bool registered = [] {
     for (const Case& c : cases)
       bench::add(name + "/" + c.name, [shape = shape, &c](benchmark::State& state) {
         const Operands o(shape);
-        const double n = static_cast<double>(shape.size());
-        bench::measure(state, bench::moving(c.read * n, c.written * n),
+        const double bytes = 4 * static_cast<double>(shape.size());
+        bench::measure(state,
+                       {.read = c.read * bytes, .written = c.written * bytes, .footprint = c.arrays * bytes},
                        [&] { benchmark::DoNotOptimize(c.call(o)); });
         bench::check(state, bench::varied(c.call(o).span()) && right(o), "the result is not normalised");
       });

@@ -1,9 +1,9 @@
 // A step of SGD with momentum, Adam and AdamW over the 11 million parameters of ResNet-18, and of ResNet-20's
 // 270 thousand, with and without clipping of the gradients by their norm. `GB/s` counts what a rule must
 // move: it reads the gradient, and reads and writes the parameter and each state, once; clipping reads the
-// gradients once more. `limit` is what a triad over as many bytes reaches; of a rule that writes in place
-// nothing is read before it is overwritten, so `of_peak` may be a little above 1. `memory` is what a triad
-// reaches out of main memory, where the step finds its operands in training, in GB/s.
+// gradients once more. `limit` is what a triad in place reaches over as many bytes, and `of_peak` the share
+// of it; `memory` is what a triad reaches out of main memory, where the step finds its operands in training,
+// in GB/s.
 
 #include <taut/nn/resnet.hpp>
 #include <taut/taut.hpp>
@@ -56,7 +56,12 @@ template <class Rule> void step(benchmark::State& state, Net net, const Rule& ru
     optimizer.step();
   };
   const double moved = 1 + Rule::states;
-  bench::measure(state, bench::moving((moved + (clip_norm > 0 ? 2 : 1)) * count, moved * count), call);
+  bench::measure(state,
+                 {.read = 4 * (moved + (clip_norm > 0 ? 2 : 1)) * count,
+                  .written = 4 * moved * count,
+                  .footprint = 4 * (moved + 1) * count,
+                  .in_place = true},
+                 call);
   state.counters["memory"] = 1e-9 * bench::memory_bandwidth(taut::threads());
   const double expected =
       reference(rule, first, scale * static_cast<double>(gradients[0].data()[0]), optimizer.steps());

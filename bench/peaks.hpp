@@ -71,9 +71,9 @@ inline double measure_fma_peak(int threads) {
 }
 
 /// What passes through memory: the triad a = b + s c, two streams read and one written, as in STREAM
-/// (McCalpin, "Memory Bandwidth and Machine Balance in Current High Performance Computers", 1995); or one
-/// stream that is read and added up.
-enum class Stream { triad, read };
+/// (McCalpin, "Memory Bandwidth and Machine Balance in Current High Performance Computers", 1995); the same
+/// in place, a = a + s c; or one stream that is read and added up.
+enum class Stream { triad, update, read };
 
 [[gnu::noinline]] inline void run_triad(std::int64_t n, float* a, const float* b, const float* c) {
   using taut::cpu::blocked::load, taut::cpu::blocked::store;
@@ -99,24 +99,24 @@ enum class Stream { triad, read };
 /// its own: the best of several runs. What is read and written counts, and not that a processor may read a
 /// line before it is written (write-allocate), which adds a third to what the triad moves.
 inline double measure_bandwidth(int threads, Stream stream, double footprint) {
-  const int arrays = stream == Stream::triad ? 3 : 1;
+  const int arrays = stream == Stream::triad ? 3 : stream == Stream::update ? 2 : 1;
   // Parts are multiples of what the loops do in a round.
-  const std::int64_t unit = 8 * lanes,
-                     part = std::max<std::int64_t>(
-                                1, static_cast<std::int64_t>(footprint) / (4 * arrays * threads * unit)) *
-                            unit,
-                     n = part * threads;
-  const double bytes = static_cast<double>(n * arrays * 4);
+  const std::int64_t unit = 8 * lanes;
+  const auto units = static_cast<std::int64_t>(footprint) / (4 * arrays * threads * unit);
+  const auto part = std::max<std::int64_t>(1, units) * unit, n = part * threads;
+  const double bytes = static_cast<double>(4 * n * (stream == Stream::read ? 1 : 3));
   const int repeats = static_cast<int>(std::max(1.0, 3e7 / bytes));
   using taut::CpuArray;
   CpuArray a = CpuArray::full({n}, 1.0f);
-  const CpuArray b = CpuArray::full({arrays > 1 ? n : 0}, 2.0f), c = CpuArray::full(b.shape(), 0.5f);
+  const CpuArray b = CpuArray::full({arrays == 3 ? n : 0}, 2.0f),
+                 c = CpuArray::full({arrays > 1 ? n : 0}, 0.5f);
   float* const to = a.mutable_data();
+  const float *const from = arrays == 3 ? b.data() : to, *const scaled = c.data();
   const double seconds = fastest_run(threads, [&](std::int64_t index) {
     const auto at = index * part;
     for (int repeat = 0; repeat < repeats; ++repeat) {
-      if (stream == Stream::triad) {
-        run_triad(part, to + at, b.data() + at, c.data() + at);
+      if (stream != Stream::read) {
+        run_triad(part, to + at, from + at, scaled + at);
       } else {
         volatile float sink = run_read(part, to + at);
         static_cast<void>(sink);

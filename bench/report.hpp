@@ -20,8 +20,15 @@ namespace bench {
 /// operand counts once for each pass over it that the operator cannot do without.
 struct Work {
   double flops = 0, read = 0, written = 0;
+  double footprint = 0;   ///< the bytes of all arrays, where some are passed over more than once
+  bool in_place = false;  ///< results take the place of operands
 
   double bytes() const { return read + written; }
+
+  /// The stream that comes closest.
+  Stream stream() const {
+    return 8 * written < read ? Stream::read : in_place ? Stream::update : Stream::triad;
+  }
 };
 
 /// The work of an operator that reads some elements and writes some, all in float.
@@ -30,11 +37,12 @@ inline Work moving(double elements_read, double elements_written) {
 }
 
 /// The seconds that `work` takes at least on `threads` threads: by the peak of multiply-adds, or by the
-/// bandwidth for as many bytes, of the triad, or of reading where little is written.
+/// bandwidth for a footprint like its own, of the triad, or of reading where little is written.
 inline double floor_seconds(const Work& work, int threads) {
+  const double footprint = work.footprint > 0 ? work.footprint : work.bytes();
   double seconds = work.flops > 0 ? work.flops / fma_peak(threads) : 0;
-  const Stream stream = 8 * work.written < work.read ? Stream::read : Stream::triad;
-  if (work.bytes() > 0) seconds = std::max(seconds, work.bytes() / bandwidth(threads, stream, work.bytes()));
+  if (work.bytes() > 0)
+    seconds = std::max(seconds, work.bytes() / bandwidth(threads, work.stream(), footprint));
   return seconds;
 }
 
