@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "images.hpp"
+#include "operands.hpp"
 #include "report.hpp"
 
 using namespace taut;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "images.hpp"
+#include "operands.hpp"
 #include "report.hpp"
 
 using namespace taut;

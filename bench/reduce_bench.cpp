@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "images.hpp"
+#include "operands.hpp"
 #include "report.hpp"
 
 using namespace taut;

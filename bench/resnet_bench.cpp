@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "interleaved.hpp"
+#include "operands.hpp"
 
 using namespace taut;
 
@@ -45,9 +46,7 @@ void train(benchmark::State& state, int network, std::int64_t batch) {
     optimizer = std::make_unique<optim::Sgd>(
         net, optim::SgdRule{.lr = 0.01, .momentum = 0.9, .weight_decay = network == 0 ? 5e-4 : 1e-4});
   const T x = CpuArray::normal({batch, 3, 32, 32}, 0, 1, rng);
-  std::vector<std::int64_t> classes(static_cast<std::size_t>(batch));
-  for (auto& label : classes) label = static_cast<std::int64_t>(rng.integer(10));
-  const auto labels = CpuArray::Index::from_host(classes, {batch});
+  const auto labels = bench::random_labels(batch, 10, rng);
   float loss = 0;
   const auto step = [&] {
     Tape<T> tape;

@@ -8,8 +8,8 @@
 
 #include <cmath>
 #include <string>
-#include <vector>
 
+#include "operands.hpp"
 #include "report.hpp"
 
 using namespace taut;
@@ -34,10 +34,7 @@ struct Operands {
     Rng rng(1);
     x = CpuArray::normal(size.shape(), 0, 3, rng);
     g = CpuArray::normal(size.shape(), 0, 1, rng);
-    std::vector<std::int64_t> classes(static_cast<std::size_t>(size.n));
-    for (auto& label : classes)
-      label = static_cast<std::int64_t>(rng.integer(static_cast<std::uint64_t>(size.classes)));
-    labels = CpuArray::Index::from_host(classes, {size.n});
+    labels = bench::random_labels(size.n, size.classes, rng);
   }
 };
 

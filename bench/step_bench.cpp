@@ -8,6 +8,7 @@
 #include <taut/taut.hpp>
 
 #include "interleaved.hpp"
+#include "operands.hpp"
 #include "peaks.hpp"
 
 using namespace taut;
@@ -29,9 +30,7 @@ template <class T> void mnist_mlp(benchmark::State& state, T) {
   optim::Sgd sgd(model, {.lr = 0.01f, .momentum = 0.9f, .weight_decay = 1e-4f});
   sgd.set_clip_norm(35);
   const T x = T::uniform(Shape{batch, 784}, 0.0f, 1.0f, rng);
-  std::vector<std::int64_t> classes(batch);
-  for (auto& label : classes) label = static_cast<std::int64_t>(rng.integer(10));
-  const auto labels = T::Index::from_host(classes, {batch});
+  const auto labels = bench::random_labels(batch, 10, rng);
   float first = 0, last = 0;
   const auto step = [&] {
     Tape<T> tape;
