@@ -1,22 +1,20 @@
 // Matrix products: `cpu::gemm` against its portable kernel and against oneDNN's matmul primitive called
 // directly, with memory objects made once. All three run in turn within each round, so that they meet the
-// same machine. The columns are GFLOP/s of the fastest round (the median also measures the machine's
-// other guests); `of_direct` is the median over rounds of gemm's speed relative to the direct call's,
-// `of_peak` the share of the fused multiply-add peak measured in the same run.
+// same machine. `GFLOP/s` of gemm, `portable` and `direct` are of the fastest round (the median also measures
+// the machine's other guests); `of_direct` is the median over rounds of gemm's speed relative to the direct
+// call's, `of_peak` gemm's share of `limit`, which is the peak of fused multiply-adds, or less where the
+// operands come more slowly. Without oneDNN `direct` is the portable kernel.
 
 #include <benchmark/benchmark.h>
 #include <taut/cpu/array.hpp>
 #include <taut/cpu/gemm.hpp>
 
 #include <algorithm>
-#include <cstdint>
+#include <cmath>
 #include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
-#include "fma_peak.hpp"
-#include "interleaved.hpp"
+#include "report.hpp"
 
 namespace {
 
@@ -71,16 +69,7 @@ class Direct {
 };
 #endif
 
-double peak(int threads) {
-  static std::map<int, double> peaks;
-  double& value = peaks[threads];
-  if (value == 0) value = bench::fma_peak(threads);
-  return value;
-}
-
-void product(benchmark::State& state, Gemm g, bool with_bias, int threads) {
-  taut::set_threads(threads);
-  taut::cpu::apply_threads();
+void product(benchmark::State& state, const Gemm& g, bool with_bias) {
   Operands x(g);
   const float* const bias = with_bias ? x.bias.data() : nullptr;
   const std::function<void()> chosen = [&] { taut::cpu::gemm(g, x.a.data(), x.b.data(), bias, x.c.data()); };
@@ -94,18 +83,25 @@ void product(benchmark::State& state, Gemm g, bool with_bias, int threads) {
   const std::function<void()> direct = portable;
 #endif
   const double flops = 2.0 * double(g.m) * double(g.n) * double(g.k);
-  const int calls = std::max(1, int(2e6 / flops));
-  const bench::Rounds seconds =
-      bench::run_in_turn({direct, chosen, portable}, calls, static_cast<int>(state.range(0)));
-  for (auto _ : state) state.SetIterationTime(bench::median(seconds[1]));
-  const auto best_rate = [flops](const std::vector<double>& times) {
-    return flops / std::ranges::min(times);
-  };
-  state.counters["gemm"] = best_rate(seconds[1]) * 1e-9;
-  state.counters["portable"] = best_rate(seconds[2]) * 1e-9;
-  state.counters["direct"] = best_rate(seconds[0]) * 1e-9;
-  state.counters["of_direct"] = bench::median_ratio(seconds, 0, 1);
-  state.counters["of_peak"] = best_rate(seconds[1]) / peak(threads);
+  const int calls = std::max(1, int(2e6 / flops)), rounds = flops > 1e9 ? 20 : 300;
+  const bench::Rounds seconds = bench::run_in_turn({direct, portable, chosen}, calls, rounds);
+  const auto best = [&](std::size_t variant) { return std::ranges::min(seconds[variant]); };
+  for (auto _ : state) state.SetIterationTime(best(2));
+  bench::report(
+      state,
+      {.flops = flops, .read = 4.0 * double(g.m * g.k + g.k * g.n), .written = 4.0 * double(g.m * g.n)},
+      best(2));
+  state.counters["direct"] = 1e-9 * flops / best(0);
+  state.counters["portable"] = 1e-9 * flops / best(1);
+  state.counters["of_direct"] = bench::median_ratio(seconds, 0, 2);
+  const std::vector<float> last = x.c;
+  portable();
+  bench::check(
+      state,
+      bench::varied(last) &&
+          std::ranges::equal(
+              last, x.c, [&](float a, float b) { return std::abs(a - b) <= 1e-4 * std::sqrt(double(g.k)); }),
+      "the product is not the portable kernel's");
 }
 
 struct Case {
@@ -133,16 +129,8 @@ const Case cases[] = {
 };
 
 const bool registered = [] {
-  for (const int threads : {1, 2})
-    for (const Case& c : cases) {
-      if (threads > taut::threads()) continue;
-      const std::string name = std::string(c.name) + "/threads:" + std::to_string(threads);
-      benchmark::RegisterBenchmark(name.c_str(), product, c.g, c.bias, threads)
-          ->UseManualTime()
-          ->Unit(benchmark::kMicrosecond)
-          ->Arg(c.g.m >= 1024 ? 20 : 300)
-          ->Iterations(1);
-    }
+  for (const Case& c : cases)
+    bench::add(c.name, [&c](benchmark::State& state) { product(state, c.g, c.bias); });
   return true;
 }();
 

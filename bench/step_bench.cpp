@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "fma_peak.hpp"
+#include "peaks.hpp"
 #include "interleaved.hpp"
 #include "session.hpp"
 

@@ -13,6 +13,8 @@
 //     {"do": "exchange", "workload": "mnist-mlp", "directory": DIR, "count": 20, "batch": 64}, which writes
 //     what both start from
 //     {"do": "peaks"}        -> {"flops": ..., "bytes": ...}: a second, as the machine is now
+//     {"do": "profile", "count": 5, "trace": FILE}, where a 'profiled' rung is open
+//         -> {"seconds": ..., "floor": ..., "report": TABLE, ...}: of a step
 //     {"do": "about"}        -> versions and flags
 
 #include <rapidjson/document.h>
@@ -20,6 +22,10 @@
 #include <rapidjson/writer.h>
 #include <sys/resource.h>
 #include <taut/cpu/cpu.hpp>
+#include <taut/interpret/profile_report.hpp>
+#include <taut/interpret/profiled.hpp>
+#include <taut/interpret/trace.hpp>
+#include <taut/io/chrome_trace.hpp>
 
 #include <chrono>
 #include <fstream>
@@ -28,7 +34,7 @@
 #include <optional>
 #include <string>
 
-#include "fma_peak.hpp"
+#include "peaks.hpp"
 #include "session.hpp"
 
 using namespace taut;
@@ -80,8 +86,7 @@ class Worker {
   void answer(const Request& request, Reply& reply) {
     const std::string what = text(request, "do");
     if (what == "open") return open(request);
-    if (what == "exchange")
-      return write_exchange(request);
+    if (what == "exchange") return write_exchange(request);
     if (what == "steps") return steps(number(request, "count"), reply);
     if (what == "infer") return infer(number(request, "batch"), number(request, "count"), reply);
     if (what == "images") return load_images(request);
@@ -89,7 +94,8 @@ class Worker {
     if (what == "evaluate") return pass(reply, [&] { return session().evaluate(test_.value()); });
     if (what == "memory") return memory(reply);
     if (what == "about") return about(reply);
-    if (what == "peaks") return write(reply, "flops", bench::fma_peak(threads()));
+    if (what == "peaks") return write_peaks(peaks(), reply);
+    if (what == "profile") return profile(request, reply);
     throw Error("there is no request '" + what + "'");
   }
 
@@ -105,8 +111,7 @@ class Worker {
     workload_ = &bench::find_workload(text(request, "workload"));
     bench::Start start{*workload_, bench::weights_path(exchange), bench::read_batches(exchange),
                        rung == "folded"};
-    session_ = rung == "f64" ? bench::make_session<BasicCpuArray<double>>(std::move(start))
-                             : bench::make_session<CpuArray>(std::move(start));
+    session_ = make_session(rung, std::move(start));
   }
 
   static void write_exchange(const Request& request) {
@@ -114,6 +119,13 @@ class Worker {
     const auto batch = request.HasMember("batch") ? number(request, "batch") : workload.batch;
     bench::write_exchange(workload, text(request, "directory"), batch,
                           static_cast<int>(number(request, "count")));
+  }
+
+  static std::unique_ptr<bench::Session> make_session(const std::string& rung, bench::Start start) {
+    if (rung == "f32" || rung == "folded") return bench::make_session<CpuArray>(std::move(start));
+    if (rung == "f64") return bench::make_session<BasicCpuArray<double>>(std::move(start));
+    if (rung == "profiled") return bench::make_session<Profiled<CpuArray>>(std::move(start));
+    throw Error("there is no rung '" + rung + "'");
   }
 
   void steps(std::int64_t count, Reply& reply) {
@@ -145,6 +157,46 @@ class Worker {
     write(reply, "samples", static_cast<double>(result.samples));
     write(reply, "loss", result.loss);
     write(reply, "accuracy", result.accuracy);
+  }
+
+  static Peaks peaks() { return {bench::measure_fma_peak(threads()), bench::memory_bandwidth(threads())}; }
+
+  static void write_peaks(const Peaks& peaks, Reply& reply) {
+    write(reply, "flops", peaks.flops_per_second);
+    write(reply, "bytes", peaks.bytes_per_second);
+  }
+
+  void profile(const Request& request, Reply& reply) {
+    const auto count = number(request, "count");
+    session().train_step();  // makes what the others find there
+    reset_profile();
+    std::optional<TraceRecording> trace;
+    if (request.HasMember("trace")) trace.emplace();
+    const double whole = seconds([&] {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const TraceSpan span("step");
+        session().train_step();
+      }
+    });
+    if (trace) {
+      trace->stop();
+      io::write_chrome_trace(*trace, text(request, "trace"));
+    }
+    const Peaks limits = peaks();
+    double floor = 0;
+    ProfileEntry total;
+    for (const auto& entry : profile_entries_by_shape()) {
+      floor += floor_seconds(entry, limits);
+      total += entry;
+    }
+    const auto steps = static_cast<double>(count);
+    write_peaks(limits, reply);
+    write(reply, "seconds", whole / steps);
+    write(reply, "inside", total.seconds / steps);
+    write(reply, "floor", floor / steps);
+    write(reply, "step_flops", static_cast<double>(total.flops) / steps);
+    write(reply, "step_bytes", static_cast<double>(total.bytes) / steps);
+    write(reply, "report", profile_report(limits));
   }
 
   static void memory(Reply& reply) {
