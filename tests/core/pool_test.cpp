@@ -219,8 +219,8 @@ TEST_F(PoolTest, CachesNothingIfTheLimitIsZero) {
   EXPECT_EQ(live(), 0u);
 }
 
-TEST_F(PoolTest, AsksForHugePagesAndCanReuseThem) {
-  const std::size_t bytes = 2 * taut::cpu::detail::huge_page_threshold;
+TEST_F(PoolTest, ReusesBlocksLargerThanHugePages) {
+  const std::size_t bytes = 3 * taut::cpu::detail::huge_page;
   const std::byte* data = nullptr;
   for (int i = 0; i < 2; ++i) {
     const Buffer buffer = Buffer::allocate(bytes);
