@@ -76,46 +76,50 @@ template <class E> BasicCpuArray<E> eval(const op::BatchStatistics& op, const Ba
   const cpu::ImageView view = cpu::channel_view(x.shape(), x.layout());
   const E* const from = x.data(x.layout());
   const auto c = view.channels();
-  // Mean and squared deviations of each channel of each image, which then are merged (Chan, Golub and
-  // LeVeque, "Algorithms for Computing the Sample Variance", 1983): x is read from memory once, and nothing
-  // cancels.
-  const auto size = static_cast<std::size_t>(view.n * c);
-  std::vector<double> sums(size), squares(size);
+  // Mean and squared deviations of each channel of each group of images, which then are merged (Chan, Golub
+  // and LeVeque, "Algorithms for Computing the Sample Variance", 1983): x is read from memory once, and
+  // nothing cancels.
+  const cpu::ImageGroups groups(view);
+  const auto size = static_cast<std::size_t>(groups.count * c);
+  std::vector<double> means(size), squares(size);
   std::vector<E> centres(size);
-  const auto pixels = static_cast<double>(view.pixels);
-  cpu::for_each_block_of_images(view, [&](std::int64_t n, std::int64_t b) {
-    const auto at = n * c;
+  const auto elements = [&](std::int64_t group) {
+    return static_cast<double>((groups.end(group) - groups.begin(group)) * view.pixels);
+  };
+  cpu::for_each_block_of_groups(view, groups, [&](std::int64_t group, std::int64_t b) {
+    const auto at = group * c;
     const auto sum_about_centre = [&](auto term, std::vector<double>& to) {
-      cpu::for_each_run<E>(view, n, b, [&]<class S>(const cpu::ChannelRun<S>& run) {
-        const S centre = run.parameters(static_cast<const E*>(centres.data()) + at);
-        S sum(E(0));
-        for (std::int64_t i = 0; i < run.count; ++i)
-          sum += term(cpu::load_as<S>(from + run.offset + i * run.stride) - centre);
-        run.template add<E>(sum, to.data() + at);
-      });
+      cpu::sum_group<1, E>(view, groups, group, b, to.data() + at,
+                           [&]<class S>(const cpu::ChannelRun<S>& run, std::array<S, 1>& sum) {
+                             const S centre = run.parameters(static_cast<const E*>(centres.data()) + at);
+                             for (std::int64_t i = 0; i < run.count; ++i)
+                               sum[0] += term(cpu::load_as<S>(from + run.offset + i * run.stride) - centre);
+                           });
     };
     // First about the channel's first element, so that the mean of equal ones is exact; then about the mean.
     E* const own = centres.data() + at + b * view.block;
-    std::copy_n(from + (n * view.blocks + b) * view.pixels * view.block, view.block, own);
-    sum_about_centre([](const auto& d) { return d; }, sums);
+    std::copy_n(from + (groups.begin(group) * view.blocks + b) * view.pixels * view.block, view.block, own);
+    sum_about_centre([](const auto& d) { return d; }, means);
     for (std::int64_t i = 0; i < view.block; ++i) {
-      double& sum = sums[static_cast<std::size_t>(at + b * view.block + i)];
-      sum = static_cast<double>(own[i]) + sum / pixels;  // the image's mean
-      own[i] = static_cast<E>(sum);
+      double& mean = means[static_cast<std::size_t>(at + b * view.block + i)];
+      mean = static_cast<double>(own[i]) + mean / elements(group);
+      own[i] = static_cast<E>(mean);
     }
     sum_about_centre([](const auto& d) { return d * d; }, squares);
   });
-  const auto step = static_cast<std::size_t>(c);
+  const double all = static_cast<double>(view.n * view.pixels);
   for (std::int64_t i = 0; i < c; ++i) {
     double mean = 0, square = 0;
-    for (auto at = static_cast<std::size_t>(i); at < size; at += step) mean += sums[at];
-    mean /= static_cast<double>(view.n);
-    for (auto at = static_cast<std::size_t>(i); at < size; at += step) {
-      // The squares are about the centre, the rounded mean of the image.
-      const double to_all = sums[at] - mean, to_centre = sums[at] - static_cast<double>(centres[at]);
-      square += squares[at] + pixels * (to_all * to_all - to_centre * to_centre);
+    for (std::int64_t group = 0; group < groups.count; ++group)
+      mean += elements(group) * means[static_cast<std::size_t>(group * c + i)];
+    mean /= all;
+    for (std::int64_t group = 0; group < groups.count; ++group) {
+      // The squares are about the centre, the rounded mean of the group.
+      const auto at = static_cast<std::size_t>(group * c + i);
+      const double to_all = means[at] - mean, to_centre = means[at] - static_cast<double>(centres[at]);
+      square += squares[at] + elements(group) * (to_all * to_all - to_centre * to_centre);
     }
-    const double variance = square / (pixels * static_cast<double>(view.n));
+    const double variance = square / all;
     out.mutable_data()[i] = static_cast<E>(mean);
     out.mutable_data()[c + i] = static_cast<E>(variance < 0 ? 0 : variance);  // NaN stays
   }

@@ -41,34 +41,44 @@ template <class S> struct ChannelRun {
   }
 };
 
-/// Calls body for a run, in pieces: what sums in E over a piece is added up in double.
+/// How many elements are summed in E before they are added up in double.
+inline constexpr std::int64_t piece = 256;
+
+/// Calls body for a run, in pieces.
 template <class S, class F> void in_pieces(ChannelRun<S> run, const F& body) {
-  constexpr std::int64_t most = 256;
   for (const auto end = run.offset + run.count * run.stride; run.offset < end;
-       run.offset += most * run.stride) {
-    run.count = std::min(most, (end - run.offset) / run.stride);
+       run.offset += piece * run.stride) {
+    run.count = std::min(piece, (end - run.offset) / run.stride);
     body(run);
   }
+}
+
+/// Calls body(run) for the runs of block `b` of an image, with offsets from the image's first element.
+template <class E, class F> void for_each_lane(const ImageView& view, std::int64_t b, const F& body) {
+  constexpr std::int64_t width = pack_size<E>;
+  const auto base = b * view.pixels * view.block, channel = b * view.block;
+  if (view.block == 1) {
+    const auto packs = view.pixels / width;
+    body(ChannelRun<Pack<E>>{base, width, packs, channel, true});
+    if constexpr (width > 1)
+      body(ChannelRun<E>{base + packs * width, 1, view.pixels - packs * width, channel, true});
+    return;
+  }
+  std::int64_t lane = 0;
+  for (; lane + width <= view.block; lane += width)
+    body(ChannelRun<Pack<E>>{base + lane, view.block, view.pixels, channel + lane, false});
+  if constexpr (width > 1)
+    for (; lane < view.block; ++lane)
+      body(ChannelRun<E>{base + lane, view.block, view.pixels, channel + lane, false});
 }
 
 /// Calls body(run) for the runs of block `b` of image `n`.
 template <class E, class F>
 void for_each_run(const ImageView& view, std::int64_t n, std::int64_t b, const F& body) {
-  constexpr std::int64_t width = pack_size<E>;
-  const auto base = (n * view.blocks + b) * view.pixels * view.block, channel = b * view.block;
-  if (view.block == 1) {
-    const auto packs = view.pixels / width;
-    in_pieces(ChannelRun<Pack<E>>{base, width, packs, channel, true}, body);
-    if constexpr (width > 1)
-      in_pieces(ChannelRun<E>{base + packs * width, 1, view.pixels - packs * width, channel, true}, body);
-    return;
-  }
-  std::int64_t lane = 0;
-  for (; lane + width <= view.block; lane += width)
-    in_pieces(ChannelRun<Pack<E>>{base + lane, view.block, view.pixels, channel + lane, false}, body);
-  if constexpr (width > 1)
-    for (; lane < view.block; ++lane)
-      in_pieces(ChannelRun<E>{base + lane, view.block, view.pixels, channel + lane, false}, body);
+  for_each_lane<E>(view, b, [&]<class S>(ChannelRun<S> run) {
+    run.offset += n * view.channels() * view.pixels;
+    in_pieces(run, body);
+  });
 }
 
 /// Calls body(n, block) for all blocks of all images, on several threads where that pays.
@@ -80,32 +90,74 @@ template <class F> void for_each_block_of_images(const ImageView& view, const F&
                });
 }
 
-/// Sums a channel over all images: term(run, i, sums) adds the terms of element i of a run to `K` sums. They
-/// are gathered image by image in E and added up in double, whatever the number of threads. Returns [K][c].
-template <int K, class E, class F> std::vector<double> sum_channels(const ImageView& view, const F& term) {
+/// Images in groups: one each, or, if they are small, as many as fill a piece of sums in E.
+struct ImageGroups {
+  std::int64_t images, each, count;
+
+  explicit ImageGroups(const ImageView& view)
+      : images(view.n),
+        each(std::max<std::int64_t>(1, piece / std::max<std::int64_t>(1, view.pixels))),
+        count((view.n + each - 1) / each) {}
+
+  std::int64_t begin(std::int64_t group) const { return group * each; }
+  std::int64_t end(std::int64_t group) const { return std::min(images, begin(group) + each); }
+};
+
+/// Calls body(group, block) for all blocks of all groups, on several threads where that pays.
+template <class F>
+void for_each_block_of_groups(const ImageView& view, const ImageGroups& groups, const F& body) {
+  const auto work = std::max<std::int64_t>(1, groups.each * view.pixels * view.block);
+  parallel_for(groups.count * view.blocks, std::max<std::int64_t>(1, default_grain / work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto i = begin; i < end; ++i) body(i / view.blocks, i % view.blocks);
+               });
+}
+
+/// Sums the channels of block `b` over a group of images: term(run, sums) adds the terms of a run to `K` sums
+/// in E, a piece of which is added to `to`, [K][channels], in double.
+template <int K, class E, class F>
+void sum_group(const ImageView& view, const ImageGroups& groups, std::int64_t group, std::int64_t b,
+               double* to, const F& term) {
   const auto c = view.channels();
-  std::vector<double> partial(static_cast<std::size_t>(view.n * K * c));
-  for_each_block_of_images(view, [&](std::int64_t n, std::int64_t b) {
-    double* const own = partial.data() + n * K * c;
-    for_each_run<E>(view, n, b, [&]<class S>(const ChannelRun<S>& run) {
-      std::array<S, K> sums;
-      sums.fill(S(E(0)));
-      term(run, sums);
+  for_each_lane<E>(view, b, [&]<class S>(const ChannelRun<S>& lane) {
+    std::array<S, K> sums;
+    sums.fill(S(E(0)));
+    const auto flush = [&] {
       for (std::size_t k = 0; k < K; ++k)
-        run.template add<E>(sums[k], own + static_cast<std::int64_t>(k) * c);
-    });
+        lane.template add<E>(sums[k], to + static_cast<std::int64_t>(k) * c);
+      sums.fill(S(E(0)));
+    };
+    for (auto n = groups.begin(group); n < groups.end(group); ++n) {
+      auto run = lane;
+      run.offset += n * c * view.pixels;
+      in_pieces(run, [&](const ChannelRun<S>& in_piece) {
+        term(in_piece, sums);
+        if (groups.each == 1) flush();
+      });
+    }
+    if (groups.each > 1) flush();
   });
-  std::vector<double> total(static_cast<std::size_t>(K * c));
-  for (std::int64_t n = 0; n < view.n; ++n)
-    for (std::size_t i = 0; i < total.size(); ++i)
-      total[i] += partial[static_cast<std::size_t>(n) * total.size() + i];
+}
+
+/// Sums a channel over all images, whatever the number of threads in the same order: see `sum_group`. Returns
+/// [K][channels].
+template <int K, class E, class F> std::vector<double> sum_channels(const ImageView& view, const F& term) {
+  const ImageGroups groups(view);
+  const auto size = static_cast<std::size_t>(K * view.channels());
+  std::vector<double> partial(static_cast<std::size_t>(groups.count) * size);
+  for_each_block_of_groups(view, groups, [&](std::int64_t group, std::int64_t b) {
+    sum_group<K, E>(view, groups, group, b, partial.data() + static_cast<std::size_t>(group) * size, term);
+  });
+  std::vector<double> total(size);
+  for (std::size_t at = 0; at < partial.size(); at += size)
+    for (std::size_t i = 0; i < size; ++i) total[i] += partial[at + i];
   return total;
 }
 
 /// Σ x over all axes but the channels': [c].
 template <class E> void sum_all_but_channels(const BasicCpuArray<E>& x, E* to) {
   const E* const from = x.data(x.layout());
-  const auto sums = sum_channels<1, E>(ImageView(x.shape(), x.layout()),
+  const auto sums = sum_channels<1, E>(channel_view(x.shape(), x.layout()),
                                        [from]<class S>(const ChannelRun<S>& run, std::array<S, 1>& total) {
                                          for (std::int64_t i = 0; i < run.count; ++i)
                                            total[0] += load_as<S>(from + run.offset + i * run.stride);
