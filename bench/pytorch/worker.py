@@ -1,8 +1,8 @@
 """The PyTorch side of bench/compare: answers the requests that bench/worker.cpp describes.
 
 A rung is one way to run PyTorch, named by words that are joined with `+`: `eager`; `fused`, with the optimizer that
-takes all parameters at once; `channels-last`; `compile`; `freeze`, which for inference also lets the compiler take the
-weights as constants and fold normalisation into convolutions; `bf16`, autocast. `f64` is eager in double.
+takes all parameters at once; `channels-last`; `compile`, which for inference also takes the weights as
+constants and folds normalisation into convolutions (freezing); `bf16`, autocast. `f64` is eager in double.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class Worker:
         return network.to(memory_format=self.memory_format) if self.workload.images else network
 
     def compiled(self, network):
-        return torch.compile(network, mode="max-autotune" if "max-autotune" in self.words else None)
+        return torch.compile(network, dynamic=False)
 
     def prepared(self, x):
         x = x.to(self.dtype)
@@ -82,7 +82,7 @@ class Worker:
             if self.plain is None:
                 self.plain = self.make_network().eval()
                 if "compile" in self.words:
-                    torch._inductor.config.freezing = "freeze" in self.words
+                    torch._inductor.config.freezing = True
                     self.plain = self.compiled(self.plain)
             if self.inputs is None or len(self.inputs) != request["batch"]:
                 samples = torch.cat([x for x, _ in self.batches])

@@ -13,6 +13,7 @@
 #if TAUT_HAS_ONEDNN
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -81,17 +82,24 @@ inline ConvPlans& conv_plans(const ConvKey& key) {
   return plans[key];
 }
 
-/// The least seconds of a few calls.
-template <class F> double least_seconds(const F& call) {
-  call();  // makes and reorders what the others find there
-  double least = 1e30;
+inline double seconds_of(const std::function<void()>& call) {
+  const auto start = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The faster algorithm. The first calls also make and convert what later ones find there, Winograd's more
+/// than the direct one's: if it is faster even so, that decides; otherwise the least of two more calls does.
+inline ConvAlgorithm faster_algorithm(const std::function<void()>& direct,
+                                      const std::function<void()>& winograd) {
+  if (const double by_direct = seconds_of(direct); seconds_of(winograd) < by_direct)
+    return ConvAlgorithm::winograd;
+  double by_direct = 1e30, by_winograd = 1e30;
   for (int i = 0; i < 2; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    least = seconds < least ? seconds : least;
+    by_direct = std::min(by_direct, seconds_of(direct));
+    by_winograd = std::min(by_winograd, seconds_of(winograd));
   }
-  return least;
+  return by_winograd < by_direct ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
 /// Runs a convolution or gradient by the algorithm that is set, or the faster one.
@@ -103,11 +111,10 @@ inline void run_convolution(const ConvKey& key, const float* a, const CpuArray& 
   if (winograd && wanted == ConvAlgorithm::automatic) {
     wanted = ChosenAlgorithms::global().find(key);
     if (wanted == ConvAlgorithm::automatic) {
-      const auto& direct = plans.get_direct(key);
-      const double by_direct = least_seconds([&] { direct.run(a, b, b_image, bias, out); });
-      const double by_winograd = least_seconds([&] { winograd->run(a, b, b_image, bias, out); });
-      ChosenAlgorithms::global().set(
-          key, by_winograd < by_direct ? ConvAlgorithm::winograd : ConvAlgorithm::direct);
+      const auto run = [&](const ConvPlan& plan) {
+        return std::function<void()>([&] { plan.run(a, b, b_image, bias, out); });
+      };
+      ChosenAlgorithms::global().set(key, faster_algorithm(run(plans.get_direct(key)), run(*winograd)));
       wanted = ChosenAlgorithms::global().find(key);
     }
     if (wanted == ConvAlgorithm::direct) winograd = nullptr;
