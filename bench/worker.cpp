@@ -12,7 +12,6 @@
 //
 //     {"do": "exchange", "workload": "mnist-mlp", "directory": DIR, "count": 20, "batch": 64}, which writes
 //     what both start from
-//     {"do": "peaks"}        -> {"flops": ..., "bytes": ...}: a second, as the machine is now
 //     {"do": "profile", "count": 5, "trace": FILE}, where a 'profiled' rung is open
 //         -> {"seconds": ..., "floor": ..., "report": TABLE, ...}: of a step
 //     {"do": "about"}        -> versions and flags
@@ -94,7 +93,6 @@ class Worker {
     if (what == "evaluate") return pass(reply, [&] { return session().evaluate(test_.value()); });
     if (what == "memory") return memory(reply);
     if (what == "about") return about(reply);
-    if (what == "peaks") return write_peaks(peaks(), reply);
     if (what == "profile") return profile(request, reply);
     throw Error("there is no request '" + what + "'");
   }
@@ -159,13 +157,6 @@ class Worker {
     write(reply, "accuracy", result.accuracy);
   }
 
-  static Peaks peaks() { return {bench::measure_fma_peak(threads()), bench::memory_bandwidth(threads())}; }
-
-  static void write_peaks(const Peaks& peaks, Reply& reply) {
-    write(reply, "flops", peaks.flops_per_second);
-    write(reply, "bytes", peaks.bytes_per_second);
-  }
-
   void profile(const Request& request, Reply& reply) {
     const auto count = number(request, "count");
     session().train_step();  // makes what the others find there
@@ -182,15 +173,18 @@ class Worker {
       trace->stop();
       io::write_chrome_trace(*trace, text(request, "trace"));
     }
-    const Peaks limits = peaks();
-    double floor = 0;
+    const auto entries = profile_entries_by_shape();
     ProfileEntry total;
-    for (const auto& entry : profile_entries_by_shape()) {
-      floor += floor_seconds(entry, limits);
-      total += entry;
-    }
+    for (const auto& entry : entries) total += entry;
     const auto steps = static_cast<double>(count);
-    write_peaks(limits, reply);
+    // What a step moves is at least what it works on: small networks stay in caches.
+    const Peaks limits{
+        bench::measure_fma_peak(threads()),
+        bench::bandwidth(threads(), bench::Stream::triad, static_cast<double>(total.bytes) / steps)};
+    double floor = 0;
+    for (const auto& entry : entries) floor += floor_seconds(entry, limits);
+    write(reply, "flops", limits.flops_per_second);
+    write(reply, "bytes", limits.bytes_per_second);
     write(reply, "seconds", whole / steps);
     write(reply, "inside", total.seconds / steps);
     write(reply, "floor", floor / steps);

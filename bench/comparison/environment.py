@@ -30,16 +30,21 @@ def build_taut(source, build):
 def set_up_pytorch(directory):
     """Installs PyTorch in a virtual environment unless it is there, and returns its Python; None if it cannot be had."""
     python = directory / "bin/python"
-    check = [python, "-c", "import torch, numpy, safetensors.torch"]
-    if python.exists() and subprocess.run(check, capture_output=True).returncode == 0:
+
+    def imports(*modules):
+        return python.exists() and subprocess.run([python, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
+
+    if imports("torch", "numpy", "safetensors", "matplotlib"):
         return python
     print(f"setting PyTorch up in {directory}", flush=True)
     try:
-        venv.create(directory, with_pip=True)
+        if not python.exists():
+            venv.create(directory, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-        subprocess.run(check, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"PyTorch cannot be had, so its columns stay empty: {error}")
+        print(f"setting PyTorch up failed: {error}")
+    if not imports("torch", "numpy", "safetensors"):
+        print("PyTorch cannot be had, so its columns stay empty")
         return None
     return python
 
@@ -74,6 +79,17 @@ def describe(taut, python):
             except WorkerError as error:
                 about[side] = {"error": str(error)}
     return about
+
+
+def commit():
+    """The commit of the tree, with a + where files of it were changed since."""
+    source = Path(__file__).resolve().parents[2]
+
+    def git(*arguments):
+        return subprocess.run(["git", "-C", source, *arguments], capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "include", "bench")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
 
 
 def pytorch_command(python):

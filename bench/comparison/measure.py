@@ -1,5 +1,8 @@
 """The measurements of one workload on one number of threads."""
 
+import datetime
+
+from . import environment, profile
 from .environment import pytorch_command
 from .statistics import fastest_rung
 from .worker import Worker, WorkerError
@@ -53,7 +56,7 @@ def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
     def opened(rung):
         return {"do": "open", "workload": workload, "exchange": str(exchange), "threads": threads, "rung": rung}
 
-    environment = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / f"inductor-{workload}-{threads}"), "OMP_NUM_THREADS": str(threads)}
+    variables = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / f"inductor-{workload}-{threads}"), "OMP_NUM_THREADS": str(threads)}
     sides = [Side("taut", lambda: Worker("taut", taut), opened("f32"))]
     if workload != "mnist-mlp":
         sides.append(Side("taut folded", lambda: Worker("taut folded", taut), opened("folded")))
@@ -61,7 +64,7 @@ def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
         if workload == "mnist-mlp" and "channels-last" in rung:
             rung = rung.replace("channels-last+", "")
         if rung not in [side.name for side in sides]:
-            sides.append(Side(rung, lambda r=rung: Worker(r, pytorch_command(python), environment, quiet=True), opened(rung)))
+            sides.append(Side(rung, lambda r=rung: Worker(r, pytorch_command(python), variables, quiet=True), opened(rung)))
     return sides
 
 
@@ -71,23 +74,32 @@ def run(taut, python, workload, threads, options, scratch):
     with Worker("taut", taut) as worker:
         worker.ask(do="exchange", workload=workload, directory=str(exchange), count=COMPARED_STEPS)
     sides = sides_of(taut, python, workload, threads, options.rungs, exchange, scratch)
+    training = [side for side in sides if side.name != "taut folded"]
     try:
-        start_up(sides, options)
-        losses(sides)
-        steps(sides, options.pairs)
-        for side in sides:
+        start_up(training, options)
+        losses(training)
+        steps(training, options.pairs)
+        for side in training:
             side.result["memory"] = side.ask("memory", do="memory")
+        if options.data:
+            passes(training, workload, options)
+        for side in sides:
+            if side not in training:
+                side.first_step()
         for batch in BATCHES:
             inference(sides, batch, options.pairs)
-        if options.data:
-            passes(sides, workload, options)
-        peaks = sides[0].ask("peaks", do="peaks")
     finally:
         for side in sides:
             side.close()
-    parity = None if options.quick else double_parity(taut, python, workload, threads, scratch)
-    return {"workload": workload, "threads": threads, "peaks": peaks, "double": parity,
-            "sides": {side.name: side.result for side in sides}}
+    return {
+        "workload": workload,
+        "threads": threads,
+        "date": datetime.date.today().isoformat(),
+        "commit": environment.commit(),
+        "sides": {side.name: side.result for side in sides},
+        "profile": profile.of_step(taut, workload, threads, exchange),
+        "double": None if options.quick else double_parity(taut, python, workload, threads, scratch),
+    }
 
 
 def start_up(sides, options):

@@ -11,8 +11,9 @@ def of_step(taut, workload, threads, exchange, trace=None):
     with Worker("taut", taut) as worker:
         worker.ask(do="exchange", workload=workload, directory=str(exchange), count=4)
         worker.ask(do="open", workload=workload, exchange=str(exchange), threads=threads, rung="profiled")
+        seconds = worker.ask(do="steps", count=2)["seconds"] / 2
         request = {"trace": str(trace)} if trace else {}
-        return worker.ask(do="profile", count=5, **request)
+        return worker.ask(do="profile", count=max(3, min(100, round(1 / seconds))), **request)
 
 
 def run(taut, options):

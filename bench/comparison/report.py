@@ -2,10 +2,16 @@
 
 import json
 
-from .statistics import fastest_rung, is_f32_rung, median, quartiles, ratios
+from .statistics import best_ratios, fastest_rung, is_f32_rung, median, quartiles, ratios
 
 HEADLINES = {"step": "training step", "infer 1": "inference, batch 1", "infer 256": "inference, batch 256",
              "epoch": "epoch", "epoch + evaluation": "epoch + evaluation"}
+
+
+def read(path):
+    """The results that `write` wrote, or None."""
+    file = path.with_suffix(".json")
+    return json.loads(file.read_text()) if file.exists() else None
 
 
 def write(results, path):
@@ -19,9 +25,12 @@ def sections(results):
     yield machine_text(about)
     yield (
         "How many times faster Taut is than PyTorch's fastest rung in f32 of the same column: the median of "
-        f"{results['pairs']} pairs that ran in turn [quartiles]. Memory: Taut's peak by that of the rung with the "
-        "fastest step; also that of what each added to what it held before its first step. Start-up: from the start "
-        "of the process to the end of the first step, Taut by eager PyTorch. An empty cell was not measured."
+        f"{results['pairs']} pairs that ran in turn [quartiles]; inference is the faster one of the network as it was "
+        "trained and that with its normalisation folded (PyTorch's compiler folds, too). Memory: Taut's peak resident "
+        "set while it trains by that of PyTorch's fastest rung. Start-up: from the start of the process to the end of "
+        "the first step, Taut by eager PyTorch. Share of floor: the least time in which this machine could do a step's "
+        "operations and traffic, operator by operator, by the time of the step; Winograd's convolutions take fewer "
+        "operations than are counted. An empty cell was not measured."
     )
     yield headline(results["runs"])
     for run in results["runs"]:
@@ -49,7 +58,7 @@ def headline(runs):
     for run in runs:
         sides = with_sums(run["sides"])
         row = [run["workload"], str(run["threads"])]
-        row += [spread(ratios(sides, what, fastest_rung(sides, what))) for what in HEADLINES]
+        row += [spread(best_ratios(sides, what)) for what in HEADLINES]
         row += [memory_ratio(sides), start_up_ratio(sides), share_of_floor(run)]
         rows.append(row)
     return table(["workload", "threads", *HEADLINES.values(), "memory", "start-up", "share of floor"], rows)
@@ -63,6 +72,7 @@ def with_sums(sides):
         if result.get("epoch") and result.get("evaluation"):
             sums[name]["epoch + evaluation"] = [a + b for a, b in zip(seconds(result["epoch"]), seconds(result["evaluation"]))]
             sums[name]["epoch"] = seconds(result["epoch"])
+            sums[name]["passes"] = {"epoch": result["epoch"], "evaluation": result["evaluation"]}
     return sums
 
 
@@ -101,7 +111,25 @@ def run_sections(run):
     header = ["", "step, ms", "faster", "batch 1, ms", "faster", "batch 256, ms", "faster", "start-up, s",
               "peak, MB", "loss apart", "logits apart"]
     yield table(header, [rung_row(name, sides) for name in sides])
+    yield passes_table(sides)
     yield parity_text(run)
+    if run.get("profile"):
+        yield "```\n" + run["profile"]["report"].rstrip() + "\n```"
+
+
+def passes_table(sides):
+    """Training and evaluation with the real data, samples a second."""
+    rows = []
+    for name, result in sides.items():
+        if not result.get("evaluation"):
+            continue
+        (epoch, evaluation) = (median([p["samples"] / p["seconds"] for p in result["passes"][key]])
+                               for key in ("epoch", "evaluation"))
+        last = result["passes"]["epoch"][-1]
+        rows.append([name, f"{last['samples']:.0f}", f"{epoch:.0f}", f"{evaluation:.0f}", f"{last['loss']:.4f}"])
+    if not rows:
+        return "The data sets are not there: nothing was measured with the real loader."
+    return table(["real data", "images", "training, images/s", "evaluation, images/s", "last training loss"], rows)
 
 
 def rung_row(name, sides):
@@ -133,4 +161,5 @@ def parity_text(run):
     if double:
         lines.append(f"In double, {double['steps']} steps on batches of {double['batch']}: losses within "
                      f"{double['largest']:.1e} of each other.")
+    lines.append(f"Measured on {run['date']} at commit {run['commit']}.")
     return "\n".join(lines)

@@ -16,10 +16,21 @@ def is_f32_rung(name):
     return not name.startswith("taut") and "bf16" not in name
 
 
+def fastest(sides, what, wanted):
+    """The name of the side with the least median among those whose name is wanted, or None."""
+    names = [name for name, result in sides.items() if wanted(name) and result.get(what)]
+    return min(names, key=lambda name: median(sides[name][what]), default=None)
+
+
 def fastest_rung(sides, what):
-    """The name of PyTorch's fastest rung in f32 by its median, or None; `sides` has the measurements by name."""
-    rungs = [name for name, result in sides.items() if is_f32_rung(name) and result.get(what)]
-    return min(rungs, key=lambda name: median(sides[name][what]), default=None)
+    """The name of PyTorch's fastest rung in f32, or None; `sides` has the measurements by name."""
+    return fastest(sides, what, is_f32_rung)
+
+
+def best_ratios(sides, what):
+    """Of our fastest side to PyTorch's fastest rung in f32."""
+    ours = fastest(sides, what, lambda name: name.startswith("taut"))
+    return ratios(sides, what, fastest_rung(sides, what), ours)
 
 
 def ratios(sides, what, rung, ours="taut"):

@@ -41,6 +41,11 @@ class Statistics(unittest.TestCase):
         self.assertEqual(statistics.fastest_rung(measured, "step"), "fused")
         self.assertIsNone(statistics.fastest_rung(sides(taut=(1,), bf16=(2,)), "step"))
 
+    def test_the_best_of_ours_is_held_against_it(self):
+        measured = {"taut": {"infer 1": [4, 4]}, "taut folded": {"infer 1": [2, 2]}, "eager": {"infer 1": [8, 6]}}
+        self.assertEqual(statistics.best_ratios(measured, "infer 1"), [4, 3])
+        self.assertIsNone(statistics.best_ratios({"taut": {"infer 1": [1]}}, "infer 1"))
+
     def test_quartiles(self):
         self.assertEqual(statistics.quartiles([5, 1, 3, 2, 4]), [2, 3, 4])
         self.assertEqual(statistics.quartiles([7]), [7, 7, 7])
@@ -88,11 +93,11 @@ class Workers(unittest.TestCase):
 class Report(unittest.TestCase):
     def results(self):
         taut = {"step": [1.0, 1.0], "infer 1": [0.1, 0.1], "start_up": [0.2], "memory": {"bytes": 1e6, "peak": 2e6},
-                "epoch": [{"seconds": 2.0}] * 2, "evaluation": [{"seconds": 1.0}] * 2, "losses": [1.0]}
+                "epoch": [{"seconds": 2.0, "samples": 100, "loss": 1.5}] * 2, "evaluation": [{"seconds": 1.0, "samples": 50}] * 2, "losses": [1.0]}
         eager = {"step": [3.0, 2.5], "start_up": [2.0], "memory": {"bytes": 5e6, "peak": 8e6},
-                 "epoch": [{"seconds": 4.0}] * 2, "evaluation": [{"seconds": 5.0}] * 2, "losses": [1.0],
+                 "epoch": [{"seconds": 4.0, "samples": 100, "loss": 1.5}] * 2, "evaluation": [{"seconds": 5.0, "samples": 50}] * 2, "losses": [1.0],
                  "loss_difference": {"first": 0.0, "largest": 0.5, "step_apart": 7}}
-        run = {"workload": "mnist-mlp", "threads": 2, "double": None, "profile": None,
+        run = {"workload": "mnist-mlp", "threads": 2, "double": None, "profile": None, "date": "2000-01-01", "commit": "abc",
                "sides": {"taut": taut, "eager": eager, "fused": {"start_up": [], "error": "fused: out of luck"}}}
         machine = {"processor": "Abacus", "cores": 2, "memory": 2**34, "system": "Linux", "taut": {"version": "1"}}
         return {"machine": machine, "pairs": 2, "runs": [run]}
@@ -102,9 +107,11 @@ class Report(unittest.TestCase):
             path = Path(directory) / "abacus"
             report.write(self.results(), path)
             text = path.with_suffix(".md").read_text()
-            self.assertTrue(path.with_suffix(".json").exists())
+            self.assertEqual(report.read(path), self.results())
+            self.assertIsNone(report.read(Path(directory) / "nothing"))
         self.assertIn("| mnist-mlp | 2 | 2.75x [2.62, 2.88] |  |  | 2.00x [2.00, 2.00] | 3.00x [3.00, 3.00] | 0.25x |", text)
         self.assertIn("0.10x", text)
+        self.assertIn("| taut | 100 | 50 | 50 | 1.5000 |", text)
         self.assertIn("for the first time", text)
         self.assertIn("out of luck", text)
         self.assertIn("pytorch: not there", text)
