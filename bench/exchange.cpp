@@ -3,7 +3,6 @@
 #include <taut/cpu/cpu.hpp>
 #include <taut/io/model.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 using namespace taut;

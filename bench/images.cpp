@@ -5,7 +5,6 @@
 #include <taut/data/mnist.hpp>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 using namespace taut;

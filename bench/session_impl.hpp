@@ -46,13 +46,13 @@ template <class T, class M> class SessionOf final : public Session {
   }
 
   Pass train(const Images& images) override {
-    taut::data::DataLoader loader{images, {.batch_size = start_.workload.batch, .seed = 1, .workers = 1}};
+    taut::data::DataLoader loader{images, {.batch_size = start_.workload.batch, .seed = 1, .workers = 0}};
     const auto epoch = taut::train::fit(network_, *optimizer_, loader, {.epochs = 1}).back();
     return {images.size(), epoch.train_loss, epoch.train_accuracy};
   }
 
   Pass evaluate(const Images& images) override {
-    taut::data::DataLoader loader{images, {.batch_size = 250, .shuffle = false, .workers = 1}};
+    taut::data::DataLoader loader{images, {.batch_size = 250, .shuffle = false, .workers = 0}};
     const auto result = taut::train::evaluate(network_, loader);
     return {result.samples, result.loss, result.accuracy};
   }

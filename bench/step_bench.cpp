@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "peaks.hpp"
 #include "interleaved.hpp"
+#include "peaks.hpp"
 #include "session.hpp"
 
 using namespace taut;

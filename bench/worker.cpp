@@ -6,7 +6,8 @@
 //     {"do": "infer", "batch": 1, "count": 100}        -> {"seconds": 0.001, "logits": [...]}
 //     {"do": "images", "directory": DIR, "train": 50000, "test": 10000}
 //     {"do": "train"} and {"do": "evaluate"}        -> {"seconds": 1.2, "samples": ..., "loss": ..., ...}
-//     {"do": "memory"}        -> {"bytes": ..., "peak": ...}: resident, now and at most
+//     {"do": "memory"}        -> {"peak": ...}: the largest resident set in bytes
+//     {"do": "about"}        -> versions and flags
 //
 // and this one also
 //
@@ -14,12 +15,10 @@
 //     what both start from
 //     {"do": "profile", "count": 5, "trace": FILE}, where a 'profiled' rung is open
 //         -> {"seconds": ..., "floor": ..., "report": TABLE, ...}: of a step
-//     {"do": "about"}        -> versions and flags
 
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
-#include <sys/resource.h>
 #include <taut/cpu/cpu.hpp>
 #include <taut/interpret/profile_report.hpp>
 #include <taut/interpret/profiled.hpp>
@@ -190,16 +189,16 @@ class Worker {
     write(reply, "floor", floor / steps);
     write(reply, "step_flops", static_cast<double>(total.flops) / steps);
     write(reply, "step_bytes", static_cast<double>(total.bytes) / steps);
+    write(reply, "steps", steps);
     write(reply, "report", profile_report(limits));
   }
 
+  /// Not getrusage's, which also knows what the parent had when it started this process.
   static void memory(Reply& reply) {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    double pages = 0;
-    std::ifstream("/proc/self/statm") >> pages >> pages;
-    write(reply, "bytes", pages * 4096);
-    write(reply, "peak", static_cast<double>(usage.ru_maxrss) * 1024);
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmHWM:")) return write(reply, "peak", 1024 * std::stod(line.substr(6)));
+    throw Error("this system does not tell the largest resident set");
   }
 
   static void about(Reply& reply) {

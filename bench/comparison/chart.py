@@ -11,7 +11,7 @@ def draw(python, path):
     command = [str(python), "-m", "comparison.chart", str(path)]
     done = python and subprocess.run(command, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True)
     if not done or done.returncode != 0:
-        print(f"no chart: {done.stderr.strip().splitlines()[-1] if done else 'there is no PyTorch environment'}")
+        print(f"no chart: {done.stderr.strip()[-300:] if done else 'there is no PyTorch environment'}")
 
 
 def bars(run):
@@ -26,10 +26,12 @@ def bars(run):
 def main(path):
     import matplotlib
 
+    from .report import file_of
+
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    runs = json.loads(path.with_suffix(".json").read_text())["runs"]
+    runs = json.loads(file_of(path, ".json").read_text())["runs"]
     runs = [run for run in runs if run["threads"] == max(r["threads"] for r in runs)]
     figure, axes = pyplot.subplots(len(runs), 1, figsize=(8, 0.6 + 2 * len(runs)), sharex=True, squeeze=False)
     for axis, run in zip(axes[:, 0], runs):
@@ -44,7 +46,7 @@ def main(path):
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1, 0].set_xlabel("PyTorch's time for a training step by Taut's: median and quartiles (grey: bf16)", fontsize=8)
     figure.tight_layout()
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    figure.savefig(file_of(path, ".svg"), metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -19,9 +19,13 @@ class Failure(Exception):
 
 def build_taut(source, build):
     """Builds the worker of Taut and returns the command that starts it."""
-    configure = ["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DTAUT_BUILD_BENCH=ON"]
-    for command in (configure, ["cmake", "--build", build, "--target", "worker"]):
-        done = subprocess.run(command, capture_output=True, text=True)
+    configure = ["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DTAUT_BUILD_BENCH=ON",
+                 "-DTAUT_NATIVE=ON", "-DTAUT_SANITIZE="]
+    for command in (configure, ["cmake", "--build", build, "--target", "bench_worker"]):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except OSError as error:
+            raise Failure(f"Taut cannot be built: {error}") from None
         if done.returncode != 0:
             raise Failure(f"Taut cannot be built: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return [str(Path(build) / "bench/worker")]
@@ -32,9 +36,10 @@ def set_up_pytorch(directory):
     python = directory / "bin/python"
 
     def imports(*modules):
-        return python.exists() and subprocess.run([python, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
+        command = [python, "-c", "import " + ", ".join(modules)]
+        return python.exists() and subprocess.run(command, capture_output=True).returncode == 0
 
-    if imports("torch", "numpy", "safetensors", "matplotlib"):
+    if imports(*PACKAGES):
         return python
     print(f"setting PyTorch up in {directory}", flush=True)
     try:
@@ -86,9 +91,12 @@ def commit():
     source = Path(__file__).resolve().parents[2]
 
     def git(*arguments):
-        return subprocess.run(["git", "-C", source, *arguments], capture_output=True, text=True).stdout.strip()
+        try:
+            return subprocess.run(["git", "-C", source, *arguments], capture_output=True, text=True).stdout.strip()
+        except OSError:
+            return ""
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "include", "bench")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "include", "bench", ":(exclude)bench/results")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
 
 

@@ -1,6 +1,7 @@
 """The measurements of one workload on one number of threads."""
 
 import datetime
+from pathlib import Path
 
 from . import environment, profile
 from .environment import pytorch_command
@@ -56,7 +57,8 @@ def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
     def opened(rung):
         return {"do": "open", "workload": workload, "exchange": str(exchange), "threads": threads, "rung": rung}
 
-    variables = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / f"inductor-{workload}-{threads}"), "OMP_NUM_THREADS": str(threads)}
+    variables = {"OMP_NUM_THREADS": str(threads)}
+    huge_pages = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
     sides = [Side("taut", lambda: Worker("taut", taut), opened("f32"))]
     if workload != "mnist-mlp":
         sides.append(Side("taut folded", lambda: Worker("taut folded", taut), opened("folded")))
@@ -64,7 +66,10 @@ def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
         if workload == "mnist-mlp" and "channels-last" in rung:
             rung = rung.replace("channels-last+", "")
         if rung not in [side.name for side in sides]:
-            sides.append(Side(rung, lambda r=rung: Worker(r, pytorch_command(python), variables, quiet=True), opened(rung)))
+            own = variables | (huge_pages if "huge-pages" in rung else {})
+            own["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / f"{workload}-{threads}-{rung}")  # each compiles on its own
+            start = lambda r=rung, e=own: Worker(r, pytorch_command(python), e, quiet=True)  # noqa: E731
+            sides.append(Side(rung, start, opened(rung)))
     return sides
 
 
@@ -97,9 +102,18 @@ def run(taut, python, workload, threads, options, scratch):
         "date": datetime.date.today().isoformat(),
         "commit": environment.commit(),
         "sides": {side.name: side.result for side in sides},
-        "profile": profile.of_step(taut, workload, threads, exchange),
+        "pairs": options.pairs,
+        "profile": profile_of(taut, workload, threads, exchange),
         "double": None if options.quick else double_parity(taut, python, workload, threads, scratch),
     }
+
+
+def profile_of(taut, workload, threads, exchange):
+    try:
+        return profile.of_step(taut, workload, threads, exchange)
+    except WorkerError as error:
+        print(f"  {error} (profile)")
+        return None
 
 
 def start_up(sides, options):
@@ -135,7 +149,7 @@ def difference(ours, theirs):
         return None
     relative = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
     apart = next((i for i, value in enumerate(relative, 1) if not value <= 1e-3), None)
-    return {"first": relative[0], "largest": max(relative), "step_apart": apart}
+    return {"first": relative[0], "largest": max(relative, key=lambda value: value if value == value else float("inf")), "step_apart": apart}
 
 
 def in_turn(sides, pairs, what, seconds):
@@ -188,11 +202,16 @@ def fastest(sides, what):
 
 def passes(sides, workload, options):
     """An epoch with the real loader, and that with an evaluation: Taut against eager PyTorch and its fastest rung."""
+    name = "mnist" if workload == "mnist-mlp" else "cifar-10-batches-bin"
+    if not (Path(options.data) / name).is_dir():
+        print(f"  there is no {name} in {options.data}: nothing is measured on it")
+        return
     train, test = IMAGES[workload]
     best = fastest(sides, "step")
     chosen = [side for side in sides if side.name in ("taut", "eager") or side is best]
     for side in chosen:
         side.ask("images", do="images", directory=str(options.data), train=train, test=test)
+        side.ask("warm-up", do="train")
         side.ask("warm-up", do="evaluate")
     pairs = min(options.pairs, 7)
     in_turn(chosen, pairs, "epoch", lambda side: side.worker.ask(do="train"))

@@ -8,15 +8,19 @@ HEADLINES = {"step": "training step", "infer 1": "inference, batch 1", "infer 25
              "epoch": "epoch", "epoch + evaluation": "epoch + evaluation"}
 
 
+def file_of(path, ending):
+    return path.parent / (path.name + ending)
+
+
 def read(path):
     """The results that `write` wrote, or None."""
-    file = path.with_suffix(".json")
+    file = file_of(path, ".json")
     return json.loads(file.read_text()) if file.exists() else None
 
 
 def write(results, path):
-    path.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
-    path.with_suffix(".md").write_text("\n\n".join(sections(results)) + "\n")
+    file_of(path, ".json").write_text(json.dumps(results, indent=1) + "\n")
+    file_of(path, ".md").write_text("\n\n".join(sections(results)) + "\n")
 
 
 def sections(results):
@@ -24,8 +28,8 @@ def sections(results):
     yield f"# Taut and PyTorch on {about['processor']}"
     yield machine_text(about)
     yield (
-        "How many times faster Taut is than PyTorch's fastest rung in f32 of the same column: the median of "
-        f"{results['pairs']} pairs that ran in turn [quartiles]; inference is the faster one of the network as it was "
+        "How many times faster Taut is than PyTorch's fastest rung in f32 of the same column, for epochs of eager and "
+        "the rung with the fastest step: the median of pairs that ran in turn [quartiles]; inference is the faster one of the network as it was "
         "trained and that with its normalisation folded (PyTorch's compiler folds, too). Memory: Taut's peak resident "
         "set while it trains by that of PyTorch's fastest rung. Start-up: from the start of the process to the end of "
         "the first step, Taut by eager PyTorch. Share of floor: the least time in which this machine could do a step's "
@@ -69,10 +73,10 @@ def with_sums(sides):
     sums = {}
     for name, result in sides.items():
         sums[name] = dict(result)
-        if result.get("epoch") and result.get("evaluation"):
-            sums[name]["epoch + evaluation"] = [a + b for a, b in zip(seconds(result["epoch"]), seconds(result["evaluation"]))]
-            sums[name]["epoch"] = seconds(result["epoch"])
-            sums[name]["passes"] = {"epoch": result["epoch"], "evaluation": result["evaluation"]}
+        passes = {key: result[key] for key in ("epoch", "evaluation") if result.get(key)}
+        sums[name] |= {"passes": passes} | {key: seconds(value) for key, value in passes.items()}
+        if len(passes) == 2:
+            sums[name]["epoch + evaluation"] = [a + b for a, b in zip(*map(seconds, passes.values()))]
     return sums
 
 
@@ -101,8 +105,8 @@ def start_up_ratio(sides):
 
 
 def share_of_floor(run):
-    profile = run.get("profile")
-    return f"{100 * profile['floor'] / median(run['sides']['taut']['step']):.0f} %" if profile else ""
+    profile, step = run.get("profile"), run["sides"]["taut"].get("step")
+    return f"{100 * profile['floor'] / median(step):.0f} %" if profile and step else ""
 
 
 def run_sections(run):
@@ -114,21 +118,21 @@ def run_sections(run):
     yield passes_table(sides)
     yield parity_text(run)
     if run.get("profile"):
-        yield "```\n" + run["profile"]["report"].rstrip() + "\n```"
+        yield f"Profile of {run['profile']['steps']:.0f} steps of Taut:\n\n```\n" + run["profile"]["report"].rstrip() + "\n```"
 
 
 def passes_table(sides):
     """Training and evaluation with the real data, samples a second."""
     rows = []
     for name, result in sides.items():
-        if not result.get("evaluation"):
+        if "epoch + evaluation" not in result:
             continue
         (epoch, evaluation) = (median([p["samples"] / p["seconds"] for p in result["passes"][key]])
                                for key in ("epoch", "evaluation"))
         last = result["passes"]["epoch"][-1]
         rows.append([name, f"{last['samples']:.0f}", f"{epoch:.0f}", f"{evaluation:.0f}", f"{last['loss']:.4f}"])
     if not rows:
-        return "The data sets are not there: nothing was measured with the real loader."
+        return "Nothing was measured on the real data."
     return table(["real data", "images", "training, images/s", "evaluation, images/s", "last training loss"], rows)
 
 
@@ -161,5 +165,5 @@ def parity_text(run):
     if double:
         lines.append(f"In double, {double['steps']} steps on batches of {double['batch']}: losses within "
                      f"{double['largest']:.1e} of each other.")
-    lines.append(f"Measured on {run['date']} at commit {run['commit']}.")
+    lines.append(f"{run['pairs']} pairs, measured on {run['date']} at commit {run['commit']}.")
     return "\n".join(lines)

@@ -1,5 +1,7 @@
-"""A process that answers requests, one JSON object a line, and is stopped in between: what waits costs nothing."""
+"""A process that answers requests, one JSON object a line, and is stopped in between: what waits takes memory, but no
+time from the others."""
 
+import contextlib
 import json
 import os
 import signal
@@ -28,7 +30,7 @@ class Worker:
         """The answer. Raises `WorkerError` if it is an error, or if the process has died."""
         process = self.process
         try:
-            os.kill(process.pid, signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
@@ -37,8 +39,11 @@ class Worker:
         if not line:
             process.wait()
             raise WorkerError(f"{self.name}: ended with status {process.returncode} at '{request['do']}'")
-        os.kill(process.pid, signal.SIGSTOP)
-        answer = json.loads(line)
+        process.send_signal(signal.SIGSTOP)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise WorkerError(f"{self.name}: answered {line[:80]!r} to '{request['do']}'") from None
         if "error" in answer:
             raise WorkerError(f"{self.name}: {answer['error']}")
         return answer
@@ -50,7 +55,8 @@ class Worker:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # of a request that it did not live to read
+            self.process.stdin.close()
         self.process.stdout.close()
 
     def __enter__(self):

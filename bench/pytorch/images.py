@@ -1,5 +1,5 @@
-"""The data sets of the workloads as tensors, and batches of them prepared as a whole: the fastest loader that plain
-PyTorch allows for images that fit in memory."""
+"""The data sets of the workloads as tensors, and batches of them prepared from bytes, as Taut does it, but a batch at
+once, which is faster than a `DataLoader` of samples."""
 
 import gzip
 from pathlib import Path
@@ -53,5 +53,5 @@ def batches(workload, pixels, labels, size, train):
         x = pixels[indices]
         if train and workload.augmented:
             x = crop_and_flip(x)
-        x = x.float() / 255
-        yield (x - CIFAR10_MEAN) / CIFAR10_STD if workload.normalized else x, labels[indices]
+        x = x.float().div_(255)
+        yield x.sub_(CIFAR10_MEAN).div_(CIFAR10_STD) if workload.normalized else x, labels[indices]

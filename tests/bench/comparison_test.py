@@ -97,10 +97,10 @@ class Report(unittest.TestCase):
         eager = {"step": [3.0, 2.5], "start_up": [2.0], "memory": {"bytes": 5e6, "peak": 8e6},
                  "epoch": [{"seconds": 4.0, "samples": 100, "loss": 1.5}] * 2, "evaluation": [{"seconds": 5.0, "samples": 50}] * 2, "losses": [1.0],
                  "loss_difference": {"first": 0.0, "largest": 0.5, "step_apart": 7}}
-        run = {"workload": "mnist-mlp", "threads": 2, "double": None, "profile": None, "date": "2000-01-01", "commit": "abc",
+        run = {"workload": "mnist-mlp", "threads": 2, "double": None, "profile": None, "pairs": 2, "date": "2000-01-01", "commit": "abc",
                "sides": {"taut": taut, "eager": eager, "fused": {"start_up": [], "error": "fused: out of luck"}}}
         machine = {"processor": "Abacus", "cores": 2, "memory": 2**34, "system": "Linux", "taut": {"version": "1"}}
-        return {"machine": machine, "pairs": 2, "runs": [run]}
+        return {"machine": machine, "runs": [run]}
 
     def test_writes_tables_with_empty_cells(self):
         with tempfile.TemporaryDirectory() as directory:

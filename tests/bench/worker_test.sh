@@ -12,11 +12,13 @@ steps='{"do":"steps","count":5}'
 losses() { sed -n 's/.*"losses":\[\(.*\)\].*/\1/p'; }
 
 exchange mnist-mlp 8 | "$worker" | grep -qx '{}'
-[ -s "$directory/weights.safetensors" ] && [ -s "$directory/batches.safetensors" ]
+[ -s "$directory/weights.safetensors" ]
+[ -s "$directory/batches.safetensors" ]
 first=$({ open mnist-mlp f32; echo "$steps"; } | "$worker" | losses)
 again=$({ open mnist-mlp f32; echo "$steps"; } | "$worker" | losses)
 double=$({ open mnist-mlp f64; echo "$steps"; } | "$worker" | losses)
-[ -n "$first" ] && [ "$first" = "$again" ]
+[ -n "$first" ]
+[ "$first" = "$again" ]
 [ "$double" != "$first" ]
 printf '%s\n%s\n' "$first" "$double" | awk -F, '{ for (i = 1; i <= NF; ++i) loss[NR, i] = $i }
   END { for (i = 1; i <= NF; ++i) { d = loss[1, i] - loss[2, i]; if (d > 1e-5 || d < -1e-5) exit 1 }; exit NF != 5 }'
@@ -33,7 +35,8 @@ paste -d, "$directory/f32" "$directory/folded" | awk -F, '{ for (i = 1; i <= 30;
 # A profile adds up the step's operations and says what the machine's limits ask for.
 { open mnist-mlp profiled; exchange mnist-mlp 8; open mnist-mlp profiled
   printf '{"do":"profile","count":2,"trace":"%s/trace.json"}\n' "$directory"; } | "$worker" > "$directory/profile"
-grep -q '"floor":' "$directory/profile" && grep -q 'linear' "$directory/profile"
+grep -q '"floor":' "$directory/profile"
+grep -q 'linear' "$directory/profile"
 grep -q traceEvents "$directory/trace.json"
 
 # Mistakes are answers that say what is wrong.

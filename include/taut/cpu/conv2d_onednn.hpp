@@ -12,6 +12,7 @@
 
 #if TAUT_HAS_ONEDNN
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -88,11 +89,11 @@ inline double seconds_of(const std::function<void()>& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The faster algorithm. The first calls also make and convert what later ones find there, Winograd's more
-/// than the direct one's: if it is faster even so, that decides; otherwise the least of two more calls does.
+/// The faster algorithm. Winograd's first call also touches and converts what later ones find there: if it is
+/// faster than the direct one's even so, that decides; otherwise the least of two more calls does.
 inline ConvAlgorithm faster_algorithm(const std::function<void()>& direct,
                                       const std::function<void()>& winograd) {
-  if (const double by_direct = seconds_of(direct); seconds_of(winograd) < by_direct)
+  if (const double by_winograd = seconds_of(winograd); by_winograd < seconds_of(direct))
     return ConvAlgorithm::winograd;
   double by_direct = 1e30, by_winograd = 1e30;
   for (int i = 0; i < 2; ++i) {
