@@ -2,7 +2,7 @@
 
 import json
 
-from .statistics import best_ratios, fastest_rung, is_f32_rung, median, quartiles, ratios
+from .statistics import best_ratios, difference, fastest_rung, is_single, median, quartiles, ratios
 
 HEADLINES = {"step": "training step", "infer 1": "inference, batch 1", "infer 256": "inference, batch 256",
              "epoch": "epoch", "epoch + evaluation": "epoch + evaluation"}
@@ -145,22 +145,25 @@ def rung_row(name, sides):
         row.append("" if name == "taut" else spread(ratios(sides, what, name)))
     row.append(f"{median(result['start_up']):.2f}" if result.get("start_up") else "")
     row.append(f"{result['memory']['peak'] / 1e6:.0f}" if result.get("memory") else "")
-    loss = result.get("loss_difference")
-    row.append(f"{loss['largest']:.1e}" if loss and name != "taut" else "")
+    ours = sides["taut"].get("losses")
+    loss = difference(result["losses"], ours) if ours and result.get("losses") and name != "taut" else None
+    row.append(f"{loss['largest']:.1e}" if loss else "")
     logits = [result[key] for key in ("logits 1", "logits 256") if key in result]
     row.append(f"{max(logits):.1e}" if logits and name != "taut" else "")
     return row
 
 
 def parity_text(run):
-    lines = []
-    for name, result in run["sides"].items():
-        loss = result.get("loss_difference")
-        if loss and name != "taut" and is_f32_rung(name) and loss["step_apart"]:
-            lines.append(f"{name} is more than a thousandth from Taut's loss at step {loss['step_apart']} for the first time "
-                         f"(first step: {loss['first']:.1e}).")
-        if "error" in result:
-            lines.append(f"{name} failed: {result['error']}.")
+    lines = [f"{name} failed: {result['error']}." for name, result in run["sides"].items() if "error" in result]
+    reference = run["sides"].get("eager", {}).get("losses")
+    apart = {name: difference(result["losses"], reference)["step_apart"]
+             for name, result in run["sides"].items() if reference and result.get("losses") and is_single(name)}
+    for step in sorted({step for step in apart.values() if step}):
+        names = ", ".join(name for name, first in apart.items() if first == step)
+        lines.append(f"Losses more than a thousandth from those of eager PyTorch for the first time at step {step}: {names}.")
+    together = ", ".join(name for name, step in apart.items() if step is None and name != "eager")
+    if together:
+        lines.append(f"Never in {len(reference)} steps: {together}.")
     double = run.get("double")
     if double:
         lines.append(f"In double, {double['steps']} steps on batches of {double['batch']}: losses within "
