@@ -10,8 +10,12 @@ from .worker import Worker, WorkerError
 
 COMPARED_STEPS = 20  # losses that are held against each other
 BATCHES = (1, 256)  # of inference
-IMAGES = {"mnist-mlp": (60000, 10000), "seed-resnet18": (2560, 1000), "cifar-resnet18": (512, 250),
-          "frost-resnet20": (1280, 500)}  # of an epoch: all, or as many as take seconds
+IMAGES = {
+    "mnist-mlp": (60000, 10000),
+    "seed-resnet18": (2560, 1000),
+    "cifar-resnet18": (512, 250),
+    "frost-resnet20": (1280, 500),
+}  # of an epoch: all, or as many as take seconds
 
 
 class Side:

@@ -50,4 +50,8 @@ def difference(ours, theirs):
     """The largest relative difference of two curves, and where they first differ by more than a thousandth."""
     relative = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
     apart = next((i for i, value in enumerate(relative, 1) if not value <= 1e-3), None)
-    return {"first": relative[0], "largest": max(relative, key=lambda value: value if value == value else float("inf")), "step_apart": apart}
+    return {
+        "first": relative[0],
+        "largest": max(relative, key=lambda value: value if value == value else float("inf")),
+        "step_apart": apart,
+    }
