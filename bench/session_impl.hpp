@@ -46,7 +46,8 @@ template <class T, class M> class SessionOf final : public Session {
   }
 
   Pass train(const Images& images) override {
-    taut::data::DataLoader loader{images, {.batch_size = start_.workload.batch, .seed = 1, .workers = 0}};
+    taut::data::DataLoader loader{
+        images, {.batch_size = start_.workload.batch, .workers = 0, .first_epoch = passes_++}};
     const auto epoch = taut::train::fit(network_, *optimizer_, loader, {.epochs = 1}).back();
     return {images.size(), epoch.train_loss, epoch.train_accuracy};
   }
@@ -80,6 +81,7 @@ template <class T, class M> class SessionOf final : public Session {
   std::unique_ptr<taut::optim::Optimizer> optimizer_;
   std::vector<std::pair<T, typename T::Index>> batches_;
   std::size_t next_ = 0;
+  std::int64_t passes_ = 0;  // each in an order of its own
   T inputs_, logits_;
 };
 

@@ -44,7 +44,9 @@ def main(path):
         axis.axvline(1, color="black", linewidth=0.8)
         axis.set_title(f"{run['workload']}, {run['threads']} threads", fontsize=9, loc="left")
         axis.spines[["top", "right"]].set_visible(False)
-    axes[-1, 0].set_xlabel("PyTorch's time for a training step by Taut's: median and quartiles (grey: bf16)", fontsize=8)
+    axes[-1, 0].set_xlabel(
+        "PyTorch's time for a training step by Taut's: median and quartiles (grey: bf16)", fontsize=8
+    )
     figure.tight_layout()
     figure.savefig(file_of(path, ".svg"), metadata={"Date": None})
 

@@ -19,8 +19,17 @@ class Failure(Exception):
 
 def build_taut(source, build):
     """Builds the worker of Taut and returns the command that starts it."""
-    configure = ["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DTAUT_BUILD_BENCH=ON",
-                 "-DTAUT_NATIVE=ON", "-DTAUT_SANITIZE="]
+    configure = [
+        "cmake",
+        "-S",
+        source,
+        "-B",
+        build,
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DTAUT_BUILD_BENCH=ON",
+        "-DTAUT_NATIVE=ON",
+        "-DTAUT_SANITIZE=",
+    ]
     for command in (configure, ["cmake", "--build", build, "--target", "bench_worker"]):
         try:
             done = subprocess.run(command, capture_output=True, text=True)
@@ -32,7 +41,7 @@ def build_taut(source, build):
 
 
 def set_up_pytorch(directory):
-    """Installs PyTorch in a virtual environment unless it is there, and returns its Python; None if it cannot be had."""
+    """Installs PyTorch in a virtual environment unless it is there. Returns its Python, or None if it cannot be had."""
     python = directory / "bin/python"
 
     def imports(*modules):

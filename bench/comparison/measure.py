@@ -5,13 +5,17 @@ from pathlib import Path
 
 from . import environment, profile
 from .environment import pytorch_command
-from .statistics import fastest_rung
+from .statistics import difference, fastest_rung
 from .worker import Worker, WorkerError
 
 COMPARED_STEPS = 20  # losses that are held against each other
 BATCHES = (1, 256)  # of inference
-IMAGES = {"mnist-mlp": (60000, 10000), "seed-resnet18": (2560, 1000), "cifar-resnet18": (512, 250),
-          "frost-resnet20": (1280, 500)}  # of an epoch: all, or as many as take seconds
+IMAGES = {
+    "mnist-mlp": (60000, 10000),
+    "seed-resnet18": (2560, 1000),
+    "cifar-resnet18": (512, 250),
+    "frost-resnet20": (1280, 500),
+}  # of an epoch: all, or as many as take seconds
 
 
 class Side:
@@ -140,16 +144,6 @@ def losses(sides):
         answer = side.ask("losses", do="steps", count=COMPARED_STEPS - 1)
         if answer:
             side.result["losses"] += answer["losses"]
-            side.result["loss_difference"] = difference(side.result["losses"], sides[0].result.get("losses"))
-
-
-def difference(ours, theirs):
-    """The largest relative difference of two curves, and where they first differ by more than a thousandth."""
-    if not theirs:
-        return None
-    relative = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
-    apart = next((i for i, value in enumerate(relative, 1) if not value <= 1e-3), None)
-    return {"first": relative[0], "largest": max(relative, key=lambda value: value if value == value else float("inf")), "step_apart": apart}
 
 
 def in_turn(sides, pairs, what, seconds):

@@ -22,7 +22,9 @@ def run(taut, options):
             with tempfile.TemporaryDirectory() as exchange:
                 trace = options.output / f"{workload}-{threads}.trace.json"
                 profile = of_step(taut, workload, threads, Path(exchange), trace)
-            print(f"\n{workload}, {threads} thread{'s' if threads > 1 else ''}: {1e3 * profile['seconds']:.3f} ms a step, "
-                  f"floor {1e3 * profile['floor']:.3f} ms ({100 * profile['floor'] / profile['seconds']:.0f} %)")
+            print(
+                f"\n{workload}, {threads} thread{'s' if threads > 1 else ''}: {1e3 * profile['seconds']:.3f} ms a step, "
+                f"floor {1e3 * profile['floor']:.3f} ms ({100 * profile['floor'] / profile['seconds']:.0f} %)"
+            )
             print(profile["report"])
             print(f"trace, to be opened in Perfetto: {trace}")

@@ -2,10 +2,15 @@
 
 import json
 
-from .statistics import best_ratios, fastest_rung, is_f32_rung, median, quartiles, ratios
+from .statistics import best_ratios, difference, fastest_rung, is_single, median, quartiles, ratios
 
-HEADLINES = {"step": "training step", "infer 1": "inference, batch 1", "infer 256": "inference, batch 256",
-             "epoch": "epoch", "epoch + evaluation": "epoch + evaluation"}
+HEADLINES = {
+    "step": "training step",
+    "infer 1": "inference, batch 1",
+    "infer 256": "inference, batch 256",
+    "epoch": "epoch",
+    "epoch + evaluation": "epoch + evaluation",
+}
 
 
 def file_of(path, ending):
@@ -29,7 +34,8 @@ def sections(results):
     yield machine_text(about)
     yield (
         "How many times faster Taut is than PyTorch's fastest rung in f32 of the same column, for epochs of eager and "
-        "the rung with the fastest step: the median of pairs that ran in turn [quartiles]; inference is the faster one of the network as it was "
+        "the rung with the fastest step: the median of pairs that ran in turn [quartiles]; inference is "
+        "the faster one of the network as it was "
         "trained and that with its normalisation folded (PyTorch's compiler folds, too). Memory: Taut's peak resident "
         "set while it trains by that of PyTorch's fastest rung. Start-up: from the start of the process to the end of "
         "the first step, Taut by eager PyTorch. Share of floor: the least time in which this machine could do a step's "
@@ -112,13 +118,26 @@ def share_of_floor(run):
 def run_sections(run):
     sides = with_sums(run["sides"])
     yield f"## {run['workload']}, {run['threads']} thread{'s' if run['threads'] > 1 else ''}"
-    header = ["", "step, ms", "faster", "batch 1, ms", "faster", "batch 256, ms", "faster", "start-up, s",
-              "peak, MB", "loss apart", "logits apart"]
+    header = [
+        "",
+        "step, ms",
+        "faster",
+        "batch 1, ms",
+        "faster",
+        "batch 256, ms",
+        "faster",
+        "start-up, s",
+        "peak, MB",
+        "loss apart",
+        "logits apart",
+    ]
     yield table(header, [rung_row(name, sides) for name in sides])
     yield passes_table(sides)
     yield parity_text(run)
     if run.get("profile"):
-        yield f"Profile of {run['profile']['steps']:.0f} steps of Taut:\n\n```\n" + run["profile"]["report"].rstrip() + "\n```"
+        yield f"Profile of {run['profile']['steps']:.0f} steps of Taut:\n\n```\n" + run["profile"][
+            "report"
+        ].rstrip() + "\n```"
 
 
 def passes_table(sides):
@@ -127,8 +146,9 @@ def passes_table(sides):
     for name, result in sides.items():
         if "epoch + evaluation" not in result:
             continue
-        (epoch, evaluation) = (median([p["samples"] / p["seconds"] for p in result["passes"][key]])
-                               for key in ("epoch", "evaluation"))
+        epoch, evaluation = (
+            median([p["samples"] / p["seconds"] for p in result["passes"][key]]) for key in ("epoch", "evaluation")
+        )
         last = result["passes"]["epoch"][-1]
         rows.append([name, f"{last['samples']:.0f}", f"{epoch:.0f}", f"{evaluation:.0f}", f"{last['loss']:.4f}"])
     if not rows:
@@ -145,25 +165,35 @@ def rung_row(name, sides):
         row.append("" if name == "taut" else spread(ratios(sides, what, name)))
     row.append(f"{median(result['start_up']):.2f}" if result.get("start_up") else "")
     row.append(f"{result['memory']['peak'] / 1e6:.0f}" if result.get("memory") else "")
-    loss = result.get("loss_difference")
-    row.append(f"{loss['largest']:.1e}" if loss and name != "taut" else "")
+    ours = sides["taut"].get("losses")
+    loss = difference(result["losses"], ours) if ours and result.get("losses") and name != "taut" else None
+    row.append(f"{loss['largest']:.1e}" if loss else "")
     logits = [result[key] for key in ("logits 1", "logits 256") if key in result]
     row.append(f"{max(logits):.1e}" if logits and name != "taut" else "")
     return row
 
 
 def parity_text(run):
-    lines = []
-    for name, result in run["sides"].items():
-        loss = result.get("loss_difference")
-        if loss and name != "taut" and is_f32_rung(name) and loss["step_apart"]:
-            lines.append(f"{name} is more than a thousandth from Taut's loss at step {loss['step_apart']} for the first time "
-                         f"(first step: {loss['first']:.1e}).")
-        if "error" in result:
-            lines.append(f"{name} failed: {result['error']}.")
+    lines = [f"{name} failed: {result['error']}." for name, result in run["sides"].items() if "error" in result]
+    reference = run["sides"].get("eager", {}).get("losses")
+    apart = {
+        name: difference(result["losses"], reference)["step_apart"]
+        for name, result in run["sides"].items()
+        if reference and result.get("losses") and is_single(name)
+    }
+    for step in sorted({step for step in apart.values() if step}):
+        names = ", ".join(name for name, first in apart.items() if first == step)
+        lines.append(
+            f"Losses more than a thousandth from those of eager PyTorch for the first time at step {step}: {names}."
+        )
+    together = ", ".join(name for name, step in apart.items() if step is None and name != "eager")
+    if together:
+        lines.append(f"Never in {len(reference)} steps: {together}.")
     double = run.get("double")
     if double:
-        lines.append(f"In double, {double['steps']} steps on batches of {double['batch']}: losses within "
-                     f"{double['largest']:.1e} of each other.")
+        lines.append(
+            f"In double, {double['steps']} steps on batches of {double['batch']}: losses within "
+            f"{double['largest']:.1e} of each other."
+        )
     lines.append(f"{run['pairs']} pairs, measured on {run['date']} at commit {run['commit']}.")
     return "\n".join(lines)

@@ -12,8 +12,13 @@ def quartiles(values):
     return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
 
 
+def is_single(name):
+    """Whether a side computes in single precision."""
+    return "bf16" not in name
+
+
 def is_f32_rung(name):
-    return not name.startswith("taut") and "bf16" not in name
+    return not name.startswith("taut") and is_single(name)
 
 
 def fastest(sides, what, wanted):
@@ -39,3 +44,14 @@ def ratios(sides, what, rung, ours="taut"):
     if not theirs or not own:
         return None
     return [a / b for a, b in zip(theirs, own)]
+
+
+def difference(ours, theirs):
+    """The largest relative difference of two curves, and where they first differ by more than a thousandth."""
+    relative = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
+    apart = next((i for i, value in enumerate(relative, 1) if not value <= 1e-3), None)
+    return {
+        "first": relative[0],
+        "largest": max(relative, key=lambda value: value if value == value else float("inf")),
+        "step_apart": apart,
+    }

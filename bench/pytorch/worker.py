@@ -1,8 +1,8 @@
 """The PyTorch side of bench/compare: answers the requests that bench/worker.cpp describes.
 
 A rung is one way to run PyTorch, named by words that are joined with `+`: `eager`; `fused`, with the optimizer that
-takes all parameters at once; `channels-last`; `compile`, which for inference also takes the weights as
-constants and folds normalisation into convolutions (freezing); `bf16`, autocast; `huge-pages`, set in the environment, for PyTorch's
+takes all parameters at once; `channels-last`; `compile`, which for inference also takes the weights as constants and folds
+normalisation into convolutions (freezing); `bf16`, autocast; `huge-pages`, set in the environment, for PyTorch's
 allocator. `f64` is eager in double.
 """
 
@@ -30,7 +30,9 @@ class Worker:
         self.weights = load_file(request["exchange"] + "/weights.safetensors")
         self.network = self.make_network().train()
         self.run = self.compiled(self.network) if "compile" in self.words else self.network
-        self.optimizer = self.workload.optimizer(self.network.parameters(), fused=True if "fused" in self.words else None)
+        self.optimizer = self.workload.optimizer(
+            self.network.parameters(), fused=True if "fused" in self.words else None
+        )
         tensors = load_file(request["exchange"] + "/batches.safetensors")
         self.batches = [
             (self.prepared(tensors[f"images.{i}"]), tensors[f"labels.{i}"]) for i in range(len(tensors) // 2)

@@ -34,9 +34,7 @@ class Workload:
     def optimizer(self, parameters, fused):
         if self.name == "frost-resnet20":
             return torch.optim.AdamW(parameters, self.lr, weight_decay=self.weight_decay, fused=fused)
-        return torch.optim.SGD(
-            parameters, self.lr, momentum=self.momentum, weight_decay=self.weight_decay, fused=fused
-        )
+        return torch.optim.SGD(parameters, self.lr, momentum=self.momentum, weight_decay=self.weight_decay, fused=fused)
 
 
 WORKLOADS = {

@@ -53,13 +53,13 @@ class Statistics(unittest.TestCase):
 
 class Curves(unittest.TestCase):
     def test_says_where_losses_part(self):
-        found = measure.difference([1.0, 2.002, 3.3], [1.0, 2.0, 3.0])
+        found = statistics.difference([1.0, 2.002, 3.3], [1.0, 2.0, 3.0])
         self.assertEqual(found["first"], 0)
         self.assertAlmostEqual(found["largest"], 0.1)
         self.assertEqual(found["step_apart"], 3)
 
     def test_nan_is_apart(self):
-        self.assertEqual(measure.difference([float("nan")], [1.0])["step_apart"], 1)
+        self.assertEqual(statistics.difference([float("nan")], [1.0])["step_apart"], 1)
 
 
 class Workers(unittest.TestCase):
@@ -83,8 +83,9 @@ class Workers(unittest.TestCase):
         good = measure.Side("good", lambda: Worker("good", COMMAND), {"do": "open"})
         bad = measure.Side("bad", lambda: Worker("bad", COMMAND), {"do": "open"})
         good.first_step(), bad.first_step()
-        measure.in_turn([good, bad], 3, "step",
-                        lambda side: side.worker.ask(do="fail" if side is bad else "steps")["seconds"])
+        measure.in_turn(
+            [good, bad], 3, "step", lambda side: side.worker.ask(do="fail" if side is bad else "steps")["seconds"]
+        )
         good.close()
         self.assertEqual(good.result["step"], [0.5] * 3)
         self.assertNotIn("step", bad.result)
@@ -92,13 +93,39 @@ class Workers(unittest.TestCase):
 
 class Report(unittest.TestCase):
     def results(self):
-        taut = {"step": [1.0, 1.0], "infer 1": [0.1, 0.1], "start_up": [0.2], "memory": {"bytes": 1e6, "peak": 2e6},
-                "epoch": [{"seconds": 2.0, "samples": 100, "loss": 1.5}] * 2, "evaluation": [{"seconds": 1.0, "samples": 50}] * 2, "losses": [1.0]}
-        eager = {"step": [3.0, 2.5], "start_up": [2.0], "memory": {"bytes": 5e6, "peak": 8e6},
-                 "epoch": [{"seconds": 4.0, "samples": 100, "loss": 1.5}] * 2, "evaluation": [{"seconds": 5.0, "samples": 50}] * 2, "losses": [1.0],
-                 "loss_difference": {"first": 0.0, "largest": 0.5, "step_apart": 7}}
-        run = {"workload": "mnist-mlp", "threads": 2, "double": None, "profile": None, "pairs": 2, "date": "2000-01-01", "commit": "abc",
-               "sides": {"taut": taut, "eager": eager, "fused": {"start_up": [], "error": "fused: out of luck"}}}
+        taut = {
+            "step": [1.0, 1.0],
+            "infer 1": [0.1, 0.1],
+            "start_up": [0.2],
+            "memory": {"bytes": 1e6, "peak": 2e6},
+            "epoch": [{"seconds": 2.0, "samples": 100, "loss": 1.5}] * 2,
+            "evaluation": [{"seconds": 1.0, "samples": 50}] * 2,
+            "losses": [1.0, 2.1],
+        }
+        eager = {
+            "step": [3.0, 2.5],
+            "start_up": [2.0],
+            "memory": {"bytes": 5e6, "peak": 8e6},
+            "epoch": [{"seconds": 4.0, "samples": 100, "loss": 1.5}] * 2,
+            "evaluation": [{"seconds": 5.0, "samples": 50}] * 2,
+            "losses": [1.0, 2.0],
+        }
+        close = {"losses": [1.0, 2.001], "start_up": []}
+        run = {
+            "workload": "mnist-mlp",
+            "threads": 2,
+            "double": None,
+            "profile": None,
+            "pairs": 2,
+            "date": "2000-01-01",
+            "commit": "abc",
+            "sides": {
+                "taut": taut,
+                "eager": eager,
+                "close": close,
+                "fused": {"start_up": [], "error": "fused: out of luck"},
+            },
+        }
         machine = {"processor": "Abacus", "cores": 2, "memory": 2**34, "system": "Linux", "taut": {"version": "1"}}
         return {"machine": machine, "runs": [run]}
 
@@ -109,10 +136,13 @@ class Report(unittest.TestCase):
             text = path.with_suffix(".md").read_text()
             self.assertEqual(report.read(path), self.results())
             self.assertIsNone(report.read(Path(directory) / "nothing"))
-        self.assertIn("| mnist-mlp | 2 | 2.75x [2.62, 2.88] |  |  | 2.00x [2.00, 2.00] | 3.00x [3.00, 3.00] | 0.25x |", text)
+        self.assertIn(
+            "| mnist-mlp | 2 | 2.75x [2.62, 2.88] |  |  | 2.00x [2.00, 2.00] | 3.00x [3.00, 3.00] | 0.25x |", text
+        )
         self.assertIn("0.10x", text)
         self.assertIn("| taut | 100 | 50 | 50 | 1.5000 |", text)
-        self.assertIn("for the first time", text)
+        self.assertIn("from those of eager PyTorch for the first time at step 2: taut.", text)
+        self.assertIn("Never in 2 steps: close.", text)
         self.assertIn("out of luck", text)
         self.assertIn("pytorch: not there", text)
 

@@ -145,6 +145,33 @@ TEST(BatchStatistics, AreAccurateFarFromZero) {
     EXPECT_NEAR(static_cast<double>(statistics[i]), exact.values[i], i < 16 ? 1e-3 : 2e-3) << i;
 }
 
+// Small images are summed in groups, of which the last may have fewer.
+TEST(BatchNorm, OfGroupsOfImagesIsThatOfItsFormula) {
+  using G = Grad<Double>;
+  for (const Shape& shape : {Shape{7, 17, 10, 10}, Shape{300, 17, 1, 1}, Shape{20, 16, 4, 3}}) {
+    Rng rng{3};
+    const auto c = shape[1];
+    const auto x = Double::normal(shape, 1, 2, rng), cotangent = Double::normal(shape, 0, 1, rng),
+               weight = Double::uniform({c}, 0.5, 1.5, rng), bias = Double::normal({c}, 0, 1, rng);
+    const auto run = [&](const auto& program) {
+      const auto a = G(x).track(), b = G(weight).track(), d = G(bias).track();
+      Tape<Double> tape;
+      const auto y = program(a, b, d);
+      tape.backward(y, cotangent);
+      return std::vector{y.to_host(), a.grad().to_host(), b.grad().to_host(), d.grad().to_host()};
+    };
+    const auto fused = run([](const auto&... xs) { return batch_norm(xs...); });
+    const auto composed = run([c](const auto& a, const auto& b, const auto& d) {
+      const auto centred = a - mean(a, {0, 2, 3}, true);
+      const auto deviation = sqrt(mean(centred * centred, {0, 2, 3}, true) + 1e-5);
+      return centred / deviation * reshape(b, {1, c, 1, 1}) + reshape(d, {1, c, 1, 1});
+    });
+    for (std::size_t k = 0; k < fused.size(); ++k)
+      for (std::size_t i = 0; i < fused[k].size(); ++i)
+        ASSERT_NEAR(fused[k][i], composed[k][i], 1e-9) << k << ' ' << i;
+  }
+}
+
 TEST(BatchStatistics, OfEqualElementsAreExact) {
   for (const float value : {1.1f, 100.1f, 1234567.0f}) {
     const auto x = Float::full({3, 16, 17, 16}, value);

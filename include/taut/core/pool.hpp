@@ -1,7 +1,7 @@
 #pragma once
 // The memory of CPU tensors: `cpu::Pool`, a caching allocator of 64-byte aligned blocks, and `cpu::Buffer`,
-// the reference-counted handle to one block. Fresh large allocations cost a page fault every 4 KiB, which is
-// more than most kernels take; a training step that allocates the same sizes again and again gets warm blocks
+// the reference-counted handle to one block. Fresh memory has to be cleared by the kernel first, which takes
+// longer than most operators; a training step that allocates the same sizes again and again gets warm blocks
 // instead.
 
 #include <unistd.h>
@@ -161,7 +161,8 @@ class Pool {
     return limit();
   }
 
-  /// Sets the limit, and returns to the system what is cached beyond it. 0 turns caching off.
+  /// Sets the limit, and returns to the system what is cached beyond it. 0 turns caching off,
+  /// and then every tensor is paid for with fresh memory.
   static void cache_limit(std::size_t bytes) { free_chain(set_limit(bytes)); }
 
   /// Returns all cached blocks to the system.

@@ -31,16 +31,8 @@ class Regions {
   }
 
   static void give_back(void* memory, std::size_t bytes) noexcept {
-    const std::lock_guard lock(mutex_);
-    Region** link = &first_;
-    while (!(*link)->contains(memory)) link = &(*link)->next;
-    Region* const region = *link;
-    if (--region->used > 0) {
-      insert(*region, static_cast<std::byte*>(memory), bytes);
-    } else {
-      *link = region->next;
-      munmap(region, region->bytes);
-    }
+    if (Region* const unused = put_back(static_cast<std::byte*>(memory), bytes))
+      munmap(unused, unused->bytes);  // takes its time, so without the lock
   }
 
   /// Bytes of all regions, whether cut or free.
@@ -107,6 +99,21 @@ class Regions {
     *link = rest > 0 ? new (found->begin() + bytes) Range{rest, found->next} : found->next;
     ++region.used;
     return found;
+  }
+
+  /// Makes memory free again. Returns its region if nothing of it is used any more; nobody else then knows
+  /// it.
+  static Region* put_back(std::byte* memory, std::size_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    Region** link = &first_;
+    while (!(*link)->contains(memory)) link = &(*link)->next;
+    Region* const region = *link;
+    if (--region->used == 0) {
+      *link = region->next;
+      return region;
+    }
+    insert(*region, memory, bytes);
+    return nullptr;
   }
 
   static void insert(Region& region, std::byte* memory, std::size_t bytes) {

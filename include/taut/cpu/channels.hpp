@@ -1,6 +1,7 @@
 #pragma once
 // Loops over arrays [n, c, ...] whose channels have parameters or sums of their own, in any layout of images.
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -42,13 +43,13 @@ template <class S> struct ChannelRun {
 };
 
 /// How many elements are summed in E before they are added up in double.
-inline constexpr std::int64_t piece = 256;
+inline constexpr std::int64_t piece_size = 256;
 
 /// Calls body for a run, in pieces.
 template <class S, class F> void in_pieces(ChannelRun<S> run, const F& body) {
   for (const auto end = run.offset + run.count * run.stride; run.offset < end;
-       run.offset += piece * run.stride) {
-    run.count = std::min(piece, (end - run.offset) / run.stride);
+       run.offset += piece_size * run.stride) {
+    run.count = std::min(piece_size, (end - run.offset) / run.stride);
     body(run);
   }
 }
@@ -81,13 +82,20 @@ void for_each_run(const ImageView& view, std::int64_t n, std::int64_t b, const F
   });
 }
 
-/// Calls body(n, block) for all blocks of all images, on several threads where that pays.
-template <class F> void for_each_block_of_images(const ImageView& view, const F& body) {
-  const auto work = std::max<std::int64_t>(1, view.pixels * view.block);
-  parallel_for(view.n * view.blocks, std::max<std::int64_t>(1, default_grain / work),
+/// Calls body(part, block) for all blocks of all parts, of `images` images each, on several threads where
+/// that pays.
+template <class F>
+void for_each_block(const ImageView& view, std::int64_t parts, std::int64_t images, const F& body) {
+  const auto work = std::max<std::int64_t>(1, images * view.pixels * view.block);
+  parallel_for(parts * view.blocks, std::max<std::int64_t>(1, default_grain / work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (auto i = begin; i < end; ++i) body(i / view.blocks, i % view.blocks);
                });
+}
+
+/// Calls body(n, block) for all blocks of all images.
+template <class F> void for_each_block_of_images(const ImageView& view, const F& body) {
+  for_each_block(view, view.n, 1, body);
 }
 
 /// Images in groups: one each, or, if they are small, as many as fill a piece of sums in E.
@@ -96,21 +104,17 @@ struct ImageGroups {
 
   explicit ImageGroups(const ImageView& view)
       : images(view.n),
-        each(std::max<std::int64_t>(1, piece / std::max<std::int64_t>(1, view.pixels))),
+        each(std::max<std::int64_t>(1, piece_size / std::max<std::int64_t>(1, view.pixels))),
         count((view.n + each - 1) / each) {}
 
   std::int64_t begin(std::int64_t group) const { return group * each; }
   std::int64_t end(std::int64_t group) const { return std::min(images, begin(group) + each); }
 };
 
-/// Calls body(group, block) for all blocks of all groups, on several threads where that pays.
+/// Calls body(group, block) for all blocks of all groups.
 template <class F>
 void for_each_block_of_groups(const ImageView& view, const ImageGroups& groups, const F& body) {
-  const auto work = std::max<std::int64_t>(1, groups.each * view.pixels * view.block);
-  parallel_for(groups.count * view.blocks, std::max<std::int64_t>(1, default_grain / work),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (auto i = begin; i < end; ++i) body(i / view.blocks, i % view.blocks);
-               });
+  for_each_block(view, groups.count, groups.each, body);
 }
 
 /// Sums the channels of block `b` over a group of images: term(run, sums) adds the terms of a run to `K` sums
