@@ -27,9 +27,6 @@ namespace taut::cpu {
 
 namespace detail {
 
-/// The alignment of tensors' data: a cache line, and the width of the widest SIMD register.
-inline constexpr std::size_t alignment = 64;
-
 struct Form;
 
 /// What stands in front of a buffer's data. The links are used while the block is cached.

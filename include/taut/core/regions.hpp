@@ -14,6 +14,9 @@
 
 namespace taut::cpu::detail {
 
+/// The alignment of tensors' data: a cache line, and the width of the widest SIMD register.
+inline constexpr std::size_t alignment = 64;
+
 inline constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 /// Regions are cut by first fit, and what comes back is merged with its free neighbours. A region of which
@@ -21,7 +24,7 @@ inline constexpr std::size_t huge_page = std::size_t{2} << 20;
 /// kept of free memory lies in it, so that giving memory back cannot fail. Thread-safe.
 class Regions {
  public:
-  /// `bytes` bytes, a multiple of 64, aligned to 64; null if there are none.
+  /// `bytes` bytes, a multiple of the alignment, aligned; null if there are none.
   static void* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     for (Region* region = first_; region != nullptr; region = region->next)
@@ -53,7 +56,7 @@ class Regions {
     std::byte* end() { return begin() + bytes; }
   };
 
-  struct alignas(64) Region {
+  struct alignas(alignment) Region {
     Region* next;
     std::size_t bytes;
     std::size_t used;  ///< how many blocks are cut from it
@@ -64,7 +67,7 @@ class Regions {
       return offset < bytes;
     }
   };
-  static_assert(sizeof(Region) == 64 && sizeof(Range) <= 64);
+  static_assert(sizeof(Region) == alignment && sizeof(Range) <= alignment);
 
   static constexpr std::size_t least_bytes = 16 * huge_page;
 
@@ -154,17 +157,17 @@ class Regions {
 inline constexpr std::size_t region_threshold =
     TAUT_ADDRESS_SANITIZER ? ~std::size_t{0} : std::size_t{16} << 10;
 
-/// Memory from the system, aligned to 64; null if there is none.
+/// Memory from the system, aligned; null if there is none.
 inline void* system_allocate(std::size_t bytes) {
   if (bytes >= region_threshold) return Regions::take(bytes);
-  return ::operator new (bytes, std::align_val_t{64}, std::nothrow);
+  return ::operator new (bytes, std::align_val_t{alignment}, std::nothrow);
 }
 
 inline void system_free(void* memory, std::size_t bytes) noexcept {
   if (bytes >= region_threshold)
     Regions::give_back(memory, bytes);
   else
-    ::operator delete (memory, std::align_val_t{64});
+    ::operator delete (memory, std::align_val_t{alignment});
 }
 
 }  // namespace taut::cpu::detail
