@@ -30,44 +30,27 @@ struct Network {
   std::vector<Layer> layers;
 };
 
-const Network networks[] = {
-    {"cifar",
-     128,
-     {{3, 64, 32, 3},
-      {64, 64, 32, 3},
-      {64, 128, 32, 3, 2},
-      {64, 128, 32, 1, 2},
-      {128, 128, 16, 3},
-      {128, 256, 16, 3, 2},
-      {128, 256, 16, 1, 2},
-      {256, 256, 8, 3},
-      {256, 512, 8, 3, 2},
-      {256, 512, 8, 1, 2},
-      {512, 512, 4, 3}}},
-    {"imagenet",
-     128,
-     {{3, 64, 32, 7, 2},
-      {64, 64, 8, 3},
-      {64, 128, 8, 3, 2},
-      {64, 128, 8, 1, 2},
-      {128, 128, 4, 3},
-      {128, 256, 4, 3, 2},
-      {128, 256, 4, 1, 2},
-      {256, 256, 2, 3},
-      {256, 512, 2, 3, 2},
-      {256, 512, 2, 1, 2},
-      {512, 512, 1, 3}}},
-    {"resnet20",
-     32,
-     {{3, 16, 32, 3},
-      {16, 16, 32, 3},
-      {16, 32, 32, 3, 2},
-      {16, 32, 32, 1, 2},
-      {32, 32, 16, 3},
-      {32, 64, 16, 3, 2},
-      {32, 64, 16, 1, 2},
-      {64, 64, 8, 3}}},
-};
+/// The distinct layers of a residual network: its stem, and in each stage a convolution of 3 x 3 between its
+/// channels, in all but the first after those that halve the image, of which the first stage's has `size`
+/// pixels a side.
+std::vector<Layer> layers_of(const Layer& stem, std::int64_t size, const std::vector<std::int64_t>& widths) {
+  std::vector<Layer> layers{stem};
+  std::int64_t before = widths.front();
+  for (const auto width : widths) {
+    if (width != before) {
+      layers.push_back({before, width, size, 3, 2});
+      layers.push_back({before, width, size, 1, 2});
+      size /= 2;
+    }
+    layers.push_back({width, width, size, 3});
+    before = width;
+  }
+  return layers;
+}
+
+const Network networks[] = {{"cifar", 128, layers_of({3, 64, 32, 3}, 32, {64, 128, 256, 512})},
+                            {"imagenet", 128, layers_of({3, 64, 32, 7, 2}, 8, {64, 128, 256, 512})},
+                            {"resnet20", 32, layers_of({3, 16, 32, 3}, 32, {16, 32, 64})}};
 
 /// A convolution's images, kernels, and the gradient by its result.
 struct Operands {

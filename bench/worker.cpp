@@ -25,13 +25,13 @@
 #include <taut/interpret/trace.hpp>
 #include <taut/io/chrome_trace.hpp>
 
-#include <chrono>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
 
+#include "interleaved.hpp"
 #include "peaks.hpp"
 #include "session.hpp"
 
@@ -54,12 +54,6 @@ std::int64_t number(const Request& request, const char* key) {
   if (!request.HasMember(key) || !request[key].IsInt64())
     throw Error(std::string("expected a whole number '") + key + "'");
   return request[key].GetInt64();
-}
-
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 void write(Reply& reply, const char* key, double value) {
@@ -127,16 +121,22 @@ class Worker {
 
   void steps(std::int64_t count, Reply& reply) {
     std::vector<double> losses;
-    write(reply, "seconds", seconds([&] {
-            for (std::int64_t i = 0; i < count; ++i) losses.push_back(session().train_step());
-          }));
+    write(reply, "seconds",
+          bench::seconds_per_call(
+              [&] {
+                for (std::int64_t i = 0; i < count; ++i) losses.push_back(session().train_step());
+              },
+              1));
     write(reply, "losses", losses);
   }
 
   void infer(std::int64_t batch, std::int64_t count, Reply& reply) {
-    write(reply, "seconds", seconds([&] {
-            for (std::int64_t i = 0; i < count; ++i) session().infer(batch);
-          }));
+    write(reply, "seconds",
+          bench::seconds_per_call(
+              [&] {
+                for (std::int64_t i = 0; i < count; ++i) session().infer(batch);
+              },
+              1));
     write(reply, "logits", session().logits());
   }
 
@@ -150,7 +150,7 @@ class Worker {
   void pass(Reply& reply, const std::function<bench::Pass()>& work) {
     if (!train_) throw Error("expected 'images' first");
     bench::Pass result;
-    write(reply, "seconds", seconds([&] { result = work(); }));
+    write(reply, "seconds", bench::seconds_per_call([&] { result = work(); }, 1));
     write(reply, "samples", static_cast<double>(result.samples));
     write(reply, "loss", result.loss);
     write(reply, "accuracy", result.accuracy);
@@ -162,12 +162,14 @@ class Worker {
     reset_profile();
     std::optional<TraceRecording> trace;
     if (request.HasMember("trace")) trace.emplace();
-    const double whole = seconds([&] {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const TraceSpan span("step");
-        session().train_step();
-      }
-    });
+    const double whole = bench::seconds_per_call(
+        [&] {
+          for (std::int64_t i = 0; i < count; ++i) {
+            const TraceSpan span("step");
+            session().train_step();
+          }
+        },
+        1);
     if (trace) {
       trace->stop();
       io::write_chrome_trace(*trace, text(request, "trace"));

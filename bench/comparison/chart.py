@@ -1,6 +1,5 @@
 """The chart of a comparison: how many times faster Taut is than each rung, drawn by matplotlib."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -26,12 +25,12 @@ def bars(run):
 def main(path):
     import matplotlib
 
-    from .report import file_of
+    from .report import file_of, read, title
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    runs = json.loads(file_of(path, ".json").read_text())["runs"]
+    runs = read(path)["runs"]
     runs = [run for run in runs if run["threads"] == max(r["threads"] for r in runs)]
     figure, axes = pyplot.subplots(len(runs), 1, figsize=(8, 0.6 + 2 * len(runs)), sharex=True, squeeze=False)
     for axis, run in zip(axes[:, 0], runs):
@@ -42,7 +41,7 @@ def main(path):
             axis.text(high + 0.05, position, f"{middle:.2f}", va="center", fontsize=8)
         axis.set_yticks(range(len(drawn)), [name for name, _ in drawn], fontsize=8)
         axis.axvline(1, color="black", linewidth=0.8)
-        axis.set_title(f"{run['workload']}, {run['threads']} threads", fontsize=9, loc="left")
+        axis.set_title(title(run["workload"], run["threads"]), fontsize=9, loc="left")
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1, 0].set_xlabel(
         "PyTorch's time for a training step by Taut's: median and quartiles (grey: bf16)", fontsize=8

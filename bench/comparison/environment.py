@@ -109,5 +109,12 @@ def commit():
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
 
 
+def write_exchange(taut, workload, directory, **options):
+    """Writes what both sides start from to a directory, which is made; `count` batches, and how large, are options."""
+    directory.mkdir(exist_ok=True)
+    with Worker("taut", taut) as worker:
+        worker.ask(do="exchange", workload=workload, directory=str(directory), **options)
+
+
 def pytorch_command(python):
     return [str(python), str(Path(__file__).resolve().parents[1] / "pytorch/worker.py")]

@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 
 from . import environment, profile
-from .environment import pytorch_command
+from .environment import pytorch_command, write_exchange
 from .statistics import difference, fastest_rung
 from .worker import Worker, WorkerError
 
@@ -79,9 +79,7 @@ def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
 
 def run(taut, python, workload, threads, options, scratch):
     exchange = scratch / workload
-    exchange.mkdir(exist_ok=True)
-    with Worker("taut", taut) as worker:
-        worker.ask(do="exchange", workload=workload, directory=str(exchange), count=COMPARED_STEPS)
+    write_exchange(taut, workload, exchange, count=COMPARED_STEPS)
     sides = sides_of(taut, python, workload, threads, options.rungs, exchange, scratch)
     training = [side for side in sides if side.name != "taut folded"]
     try:
@@ -188,12 +186,6 @@ def per_call(side, count, **request):
     return side.worker.ask(count=count, **request)["seconds"] / count
 
 
-def fastest(sides, what):
-    """Of PyTorch's rungs in f32."""
-    name = fastest_rung({side.name: side.result for side in sides}, what)
-    return next((side for side in sides if side.name == name), None)
-
-
 def passes(sides, workload, options):
     """An epoch with the real loader, and that with an evaluation: Taut against eager PyTorch and its fastest rung."""
     name = "mnist" if workload == "mnist-mlp" else "cifar-10-batches-bin"
@@ -201,8 +193,8 @@ def passes(sides, workload, options):
         print(f"  there is no {name} in {options.data}: nothing is measured on it")
         return
     train, test = IMAGES[workload]
-    best = fastest(sides, "step")
-    chosen = [side for side in sides if side.name in ("taut", "eager") or side is best]
+    best = fastest_rung({side.name: side.result for side in sides}, "step")
+    chosen = [side for side in sides if side.name in ("taut", "eager", best)]
     for side in chosen:
         side.ask("images", do="images", directory=str(options.data), train=train, test=test)
         side.ask("warm-up", do="train")
@@ -217,11 +209,9 @@ def double_parity(taut, python, workload, threads, scratch, batch=16, count=10):
     if not python:
         return None
     exchange = scratch / f"{workload}-double"
-    exchange.mkdir(exist_ok=True)
     curves = []
     try:
-        with Worker("taut", taut) as worker:
-            worker.ask(do="exchange", workload=workload, directory=str(exchange), count=count, batch=batch)
+        write_exchange(taut, workload, exchange, count=count, batch=batch)
         for name, command in (("taut", taut), ("f64", pytorch_command(python))):
             with Worker(name, command) as worker:
                 worker.ask(do="open", workload=workload, exchange=str(exchange), threads=threads, rung="f64")

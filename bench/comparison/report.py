@@ -13,6 +13,10 @@ HEADLINES = {
 }
 
 
+def title(workload, threads):
+    return f"{workload}, {threads} thread{'s' if threads > 1 else ''}"
+
+
 def file_of(path, ending):
     return path.parent / (path.name + ending)
 
@@ -90,11 +94,11 @@ def seconds(passes):
     return [one["seconds"] for one in passes]
 
 
-def spread(values, unit="x"):
+def spread(values):
     if not values:
         return ""
     low, middle, high = quartiles(values)
-    return f"{middle:.2f}{unit} [{low:.2f}, {high:.2f}]"
+    return f"{middle:.2f}x [{low:.2f}, {high:.2f}]"
 
 
 def memory_ratio(sides):
@@ -117,7 +121,7 @@ def share_of_floor(run):
 
 def run_sections(run):
     sides = with_sums(run["sides"])
-    yield f"## {run['workload']}, {run['threads']} thread{'s' if run['threads'] > 1 else ''}"
+    yield f"## {title(run['workload'], run['threads'])}"
     header = [
         "",
         "step, ms",

@@ -97,7 +97,7 @@ class Report(unittest.TestCase):
             "step": [1.0, 1.0],
             "infer 1": [0.1, 0.1],
             "start_up": [0.2],
-            "memory": {"bytes": 1e6, "peak": 2e6},
+            "memory": {"peak": 2e6},
             "epoch": [{"seconds": 2.0, "samples": 100, "loss": 1.5}] * 2,
             "evaluation": [{"seconds": 1.0, "samples": 50}] * 2,
             "losses": [1.0, 2.1],
@@ -105,7 +105,7 @@ class Report(unittest.TestCase):
         eager = {
             "step": [3.0, 2.5],
             "start_up": [2.0],
-            "memory": {"bytes": 5e6, "peak": 8e6},
+            "memory": {"peak": 8e6},
             "epoch": [{"seconds": 4.0, "samples": 100, "loss": 1.5}] * 2,
             "evaluation": [{"seconds": 5.0, "samples": 50}] * 2,
             "losses": [1.0, 2.0],
