@@ -50,6 +50,18 @@ Oracle convolution(const op::Conv2d& conv) {
   };
 }
 
+/// The last of four operands is a residual.
+Oracle cut_off_convolution(const op::Conv2d& conv) {
+  return [=](const std::vector<Reference>& operands) {
+    Reference y = convolution(conv)({operands.begin(), operands.begin() + 3});
+    for (std::size_t i = 0; i < y.values.size(); ++i) {
+      if (operands.size() == 4) add_product(y, i, operands[3].values[i], 1);
+      y.values[i] = std::max(y.values[i], 0.0);
+    }
+    return y;
+  };
+}
+
 Oracle data_gradient(const op::Conv2dDataGradient& op) {
   return [=](const std::vector<Reference>& operands) {
     const Reference &g = operands[0], &w = operands[1];
@@ -92,6 +104,8 @@ Case conv_case(std::string name, const op::Conv2d& conv, std::vector<Shapes> sha
 std::vector<Case> cases() {
   // Direct convolutions are held to the rounding of a sum of products, which Winograd's are not.
   cpu::set_conv_algorithm(cpu::ConvAlgorithm::direct);
+  // Larger than any sum of products there, so that ReLU's kink is far.
+  const Fill large = away_from_zero(20, 30);
   const op::Conv2dDataGradient data{{.stride = 2, .padding = 1}, {5, 4}};
   const op::Conv2dWeightGradient weight{{.stride = {1, 2}, .padding = {0, 1}}, {2, 3}};
   std::vector<Case> all{
@@ -143,6 +157,28 @@ std::vector<Case> cases() {
        .ulps = 8,
        .gradient_ulps = 64,
        .error = "conv2d"},
+      {.name = "conv2d_relu",
+       .call = programs<3>([](auto&&... xs) { return conv2d_relu(xs..., {.padding = 1}); }),
+       .oracle = cut_off_convolution({.padding = 1}),
+       .operands = {{.fill = between(-1, 1)}, {.fill = between(-0.1, 0.1)}, {.fill = large, .curved = false}},
+       .shapes = {{{2, 3, 4, 3}, {2, 3, 3, 3}, {2}}, {{1, 16, 3, 3}, {16, 16, 3, 3}, {16}}},
+       .rejected = {{{2, 3, 4, 3}, {2, 3, 3, 3}, {3}}},
+       .ulps = 8,
+       .gradient_ulps = 64,
+       .error = "conv2d"},
+      {.name = "conv2d_add_relu",
+       .call = programs<4>([](auto&&... xs) { return conv2d_add_relu(xs..., {.padding = 1}); }),
+       .oracle = cut_off_convolution({.padding = 1}),
+       .operands = {{.fill = between(-1, 1)},
+                    {.fill = between(-0.1, 0.1)},
+                    {.curved = false},
+                    {.fill = large, .curved = false}},
+       .shapes = {{{2, 3, 4, 3}, {2, 3, 3, 3}, {2}, {2, 2, 4, 3}},
+                  {{1, 16, 3, 3}, {16, 16, 3, 3}, {16}, {1, 16, 3, 3}}},
+       .rejected = {{{2, 3, 4, 3}, {2, 3, 3, 3}, {2}, {2, 2, 4, 1}}},
+       .ulps = 8,
+       .gradient_ulps = 64,
+       .error = "conv2d_add_relu"},
       {.name = "conv1d",
        .call =
            programs<3>([](auto&&... xs) { return conv1d(xs..., {.stride = 2, .padding = 1, .groups = 2}); }),
@@ -235,31 +271,77 @@ double relative_difference(const Float& a, const Float& b) {
 
 #if TAUT_HAS_ONEDNN
 TEST(Conv2d, GivesTheSameByWinogradsAlgorithm) {
-  // ResNet-18's shapes, and sides that tiles do not fill.
-  for (const auto& [c, side] : std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
-           {64, 32}, {128, 16}, {256, 8}, {512, 4}, {32, 5}, {16, 13}}) {
-    const op::Conv2d same{.padding = 1};
-    const cpu::ConvGeometry geometry(same, {1, c, side, side}, {c, c, 3, 3}, {1, c, side, side});
-    if (!cpu::detail::conv_descriptor({geometry}, dnnl_convolution_winograd))
-      GTEST_SKIP() << "this oneDNN or this processor has no Winograd convolution";
+  struct Layer {
+    Shape x;
+    std::int64_t out, padding = 1;
+  };
+  // ResNet-18's shapes, sides that tiles do not fill, several images for several threads, other paddings and
+  // channels.
+  for (const auto& [shape, out, padding] : std::vector<Layer>{{{1, 64, 32, 32}, 64},
+                                                              {{1, 128, 16, 16}, 128},
+                                                              {{1, 256, 8, 8}, 256},
+                                                              {{1, 512, 4, 4}, 512},
+                                                              {{7, 32, 5, 9}, 32},
+                                                              {{3, 16, 13, 2}, 48},
+                                                              {{5, 80, 6, 3}, 16},
+                                                              {{2, 16, 7, 6}, 32, 0},
+                                                              {{2, 32, 3, 8}, 16, 2},
+                                                              {{67, 16, 32, 32}, 16}}) {
+    const op::Conv2d same{.padding = padding};
+    const Shape kernels{out, shape[1], 3, 3}, y = same.shape(shape, kernels);
+    if (!cpu::detail::winograd_applies(cpu::ConvGeometry(same, shape, kernels, y)))
+      GTEST_SKIP() << "images do not lie in blocks of what this program was compiled for";
     Rng rng{1};
-    const auto x = Float::normal({1, c, side, side}, 0, 1, rng),
-               w = Float::normal({c, c, 3, 3}, 0, 0.1f, rng),
-               g = Float::normal({1, c, side, side}, 0, 1, rng);
-    const auto results = [&, side = side](cpu::ConvAlgorithm algorithm) {
+    const auto x = Float::normal(shape, 0, 1, rng), w = Float::normal(kernels, 0, 0.1f, rng),
+               g = Float::normal(y, 0, 1, rng), bias = Float::normal({out}, 0, 1, rng);
+    const auto results = [&, &shape = shape](cpu::ConvAlgorithm algorithm) {
       const Algorithm scope(algorithm);
-      return std::vector<Float>{conv2d(x, w, same), eval(op::Conv2dDataGradient{same, {side, side}}, g, w),
-                                eval(op::Conv2dWeightGradient{same, {3, 3}}, g, x)};
+      return std::vector<Float>{conv2d(x, w, same),
+                                eval(op::Conv2dDataGradient{same, {shape[2], shape[3]}}, g, w),
+                                eval(op::Conv2dWeightGradient{same, {3, 3}}, g, x),
+                                conv2d(x, w, bias, same),
+                                conv2d_relu(x, w, bias, same),
+                                conv2d_add_relu(x, w, bias, g, same)};
     };
-    const auto direct = results(cpu::ConvAlgorithm::direct), winograd = results(cpu::ConvAlgorithm::winograd),
-               chosen = results(cpu::ConvAlgorithm::automatic);
-    for (std::size_t i = 0; i < direct.size(); ++i) {
-      const double difference = relative_difference(winograd[i], direct[i]);
-      EXPECT_LT(difference, 1e-3) << side << ", " << i;
-      EXPECT_GT(difference, 0) << side << ", " << i << ": not another algorithm";
-      EXPECT_LT(relative_difference(chosen[i], direct[i]), 1e-3) << side << ", " << i;
+    const auto direct = results(cpu::ConvAlgorithm::direct), chosen = results(cpu::ConvAlgorithm::automatic);
+    for (const int threads : {1, 2, 3}) {
+      set_threads(threads);
+      const auto winograd = results(cpu::ConvAlgorithm::winograd);
+      for (std::size_t i = 0; i < direct.size(); ++i) {
+        const double difference = relative_difference(winograd[i], direct[i]);
+        EXPECT_LT(difference, 1e-5) << to_string(shape) << ", " << i;
+        EXPECT_GT(difference, 0) << to_string(shape) << ", " << i << ": not another algorithm";
+        EXPECT_LT(relative_difference(chosen[i], direct[i]), 1e-5) << to_string(shape) << ", " << i;
+      }
     }
+    set_threads(2);
   }
+}
+
+TEST(Conv2d, ThatIsCutOffKeepsNaN) {
+  for (const auto algorithm : {cpu::ConvAlgorithm::direct, cpu::ConvAlgorithm::winograd}) {
+    const Algorithm scope(algorithm);
+    auto x = Float::ones({1, 16, 4, 4});
+    x.mutable_data()[5] = NAN;
+    const auto w = Float::ones({16, 16, 3, 3}), bias = Float::zeros({16}), y = Float::ones({1, 16, 4, 4});
+    EXPECT_TRUE(std::isnan(conv2d_relu(x, w, bias, {.padding = 1}).to_host()[5]));
+    EXPECT_TRUE(std::isnan(conv2d_add_relu(x, w, bias, y, {.padding = 1}).to_host()[5]));
+  }
+}
+
+TEST(Conv2d, KeepsTransformedKernelsFromTheSecondUseOn) {
+  const Algorithm scope(cpu::ConvAlgorithm::winograd);
+  Rng rng{1};
+  const auto x = Float::normal({1, 16, 4, 4}, 0, 1, rng);
+  auto w = Float::normal({16, 16, 3, 3}, 0, 1, rng);
+  const auto conversions_of = [&](int calls) {
+    const auto start = cpu::conversions().kernels;
+    for (int i = 0; i < calls; ++i) conv2d(x, w, {.padding = 1});
+    return cpu::conversions().kernels - start;
+  };
+  EXPECT_EQ(conversions_of(4), 2);
+  w = std::move(w) * 2.0f;  // in place
+  EXPECT_EQ(conversions_of(4), 2);
 }
 
 TEST(Conv2d, ConvertsKernelsOncePerUpdate) {

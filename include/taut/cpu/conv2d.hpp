@@ -47,17 +47,17 @@ struct TrimmedConv {
 
 template <class E>
 BasicCpuArray<E> convolve(const TrimmedConv& conv, const BasicCpuArray<E>& x, const BasicCpuArray<E>& kernels,
-                          const BasicCpuArray<E>* bias) {
+                          const BasicCpuArray<E>* bias, const ConvEnding<E>& ending = {}) {
   const ConvGeometry& g = conv.geometry;
-  if (unrolls(conv.whole)) return conv2d_unrolled(conv.whole, x, kernels, bias);
+  if (unrolls(conv.whole)) return ending(conv2d_unrolled(conv.whole, x, kernels, bias));
   const auto left = conv.trim(kernels);
 #if TAUT_HAS_ONEDNN
   if constexpr (std::is_same_v<E, float>)
-    if (uses_onednn() && !g.empty()) return conv2d_onednn(g, x, left, bias);
+    if (uses_onednn() && !g.empty()) return conv2d_onednn(g, x, left, bias, ending);
 #endif
   auto y = BasicCpuArray<E>::uninitialized(g.y());
   conv2d_portable(g, x.data(), left.data(), bias ? bias->data() : nullptr, y.mutable_data());
-  return y;
+  return ending(std::move(y));
 }
 
 }  // namespace cpu
@@ -73,6 +73,21 @@ BasicCpuArray<E> eval(const op::Conv2d& op, const BasicCpuArray<E>& x, const Bas
                       const BasicCpuArray<E>& bias) {
   const cpu::TrimmedConv conv(op, x.shape(), w.shape(), op.shape(x.shape(), w.shape(), bias.shape()));
   return cpu::convolve<E>(conv, x, w, &bias);
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::Conv2dRelu& op, const BasicCpuArray<E>& x, const BasicCpuArray<E>& w,
+                      const BasicCpuArray<E>& bias) {
+  const cpu::TrimmedConv conv(op.conv, x.shape(), w.shape(), op.shape(x.shape(), w.shape(), bias.shape()));
+  return cpu::convolve<E>(conv, x, w, &bias, {.relu = true});
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::Conv2dRelu& op, const BasicCpuArray<E>& x, const BasicCpuArray<E>& w,
+                      const BasicCpuArray<E>& bias, const BasicCpuArray<E>& residual) {
+  const Shape shape = op.shape(x.shape(), w.shape(), bias.shape(), residual.shape());
+  const cpu::TrimmedConv conv(op.conv, x.shape(), w.shape(), shape);
+  return cpu::convolve<E>(conv, x, w, &bias, {&residual, true});
 }
 
 template <class E>

@@ -1,20 +1,19 @@
 #pragma once
-// Convolutions by oneDNN. Without TAUT_HAS_ONEDNN this header is empty.
+// Convolutions by oneDNN, or by Winograd's algorithm where that is faster. Without TAUT_HAS_ONEDNN this
+// header is empty.
 //
-// Images are taken and given in the layout that oneDNN is fastest on, so that between convolutions nothing is
-// converted. Kernels are converted to the layout that the primitive wants, and what comes out is kept with
-// them until an optimizer changes them. Where Winograd's algorithm (Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks", 2015) can be used, it is timed against the direct one at the first use of a
-// shape.
+// Images are taken and given in the layout that both are fastest on, so that between convolutions nothing is
+// converted. Kernels are converted to what the algorithm wants, and what comes out is kept with them until an
+// optimizer changes them. Where Winograd's algorithm applies, it is timed against oneDNN's direct one at the
+// first use of a shape.
 
+#include "conv2d_winograd.hpp"
 #include "conv_algorithm.hpp"
 #include "conv_plan.hpp"
 
 #if TAUT_HAS_ONEDNN
 
-#include <algorithm>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -46,44 +45,40 @@ class ChosenAlgorithms {
   std::unordered_map<ConvKey, ConvAlgorithm, ConvHash> chosen_;
 };
 
-/// The plans of a shape: one an algorithm, made when it is first wanted.
-struct ConvPlans {
-  std::unique_ptr<ConvPlan> direct, winograd;
-  bool no_winograd = false;
-
-  const ConvPlan& get_direct(const ConvKey& key) {
-    if (!direct) {
-      const auto descriptor = conv_descriptor(key, dnnl_convolution_direct);
-      onednn::check(descriptor ? dnnl_success : dnnl_unimplemented, "dnnl_convolution_primitive_desc_create");
-      direct = std::make_unique<ConvPlan>(key, descriptor);
-    }
-    return *direct;
+inline const ConvPlan& direct_plan(const ConvKey& key) {
+  constexpr std::size_t capacity = 256;
+  onednn::Session::of_this_thread();  // made before the plans, so that it outlives them
+  thread_local std::unordered_map<ConvKey, std::unique_ptr<ConvPlan>, ConvHash> plans;
+  auto found = plans.find(key);
+  if (found == plans.end()) {
+    if (plans.size() >= capacity) plans.clear();
+    found = plans.emplace(key, std::make_unique<ConvPlan>(key)).first;
   }
+  return *found->second;
+}
 
-  /// Null where the algorithm does not apply.
-  const ConvPlan* get_winograd(const ConvKey& key) {
-    const ConvGeometry& g = key.geometry;
-    if (no_winograd || g.kh != 3 || g.kw != 3 || !(g.stride == HeightWidth(1))) return nullptr;
-    if (!winograd) {
-      const auto descriptor = conv_descriptor(key, dnnl_convolution_winograd);
-      no_winograd = !descriptor;
-      if (descriptor) winograd = std::make_unique<ConvPlan>(key, descriptor);
-    }
-    return winograd.get();
+/// A convolution or a gradient of it, to be computed by either algorithm.
+struct ConvCall {
+  ConvKey key;
+  const float* a;         ///< the operator's first operand, which are images
+  const CpuArray& b;      ///< its second one,
+  const float* b_images;  ///< and its elements where these are images, too
+  ConvEpilogue epilogue;
+  float* out;
+  Buffer kernels = {};  ///< as transformed for Winograd's algorithm, once that has run
+
+  void run_direct() { direct_plan(key).run(a, b, b_images, epilogue.bias, out); }
+
+  void run_winograd() {
+    const auto forward = winograd::forward(key.geometry);
+    if (key.kind == ConvKind::weight) return winograd::differentiate(forward, b_images, a, out);
+    const auto problem = key.kind == ConvKind::forward ? forward : winograd::gradient(key.geometry);
+    if (!kernels) kernels = winograd::transformed(problem, b);
+    winograd::convolve(problem, a, reinterpret_cast<const float*>(kernels.data()), epilogue, out);
   }
 };
 
-inline ConvPlans& conv_plans(const ConvKey& key) {
-  constexpr std::size_t capacity = 256;
-  onednn::Session::of_this_thread();  // made before the plans, so that it outlives them
-  thread_local std::unordered_map<ConvKey, ConvPlans, ConvHash> plans;
-  const auto found = plans.find(key);
-  if (found != plans.end()) return found->second;
-  if (plans.size() >= capacity) plans.clear();
-  return plans[key];
-}
-
-inline double seconds_of(const std::function<void()>& call) {
+template <class F> double seconds_of(const F& call) {
   const auto start = std::chrono::steady_clock::now();
   call();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -91,50 +86,55 @@ inline double seconds_of(const std::function<void()>& call) {
 
 /// The faster algorithm. Winograd's first call also touches and converts what later ones find there: if it is
 /// faster than the direct one's even so, that decides; otherwise the least of two more calls does.
-inline ConvAlgorithm faster_algorithm(const std::function<void()>& direct,
-                                      const std::function<void()>& winograd) {
-  if (const double by_winograd = seconds_of(winograd); by_winograd < seconds_of(direct))
-    return ConvAlgorithm::winograd;
-  double by_direct = 1e30, by_winograd = 1e30;
-  for (int i = 0; i < 2; ++i) {
-    by_direct = std::min(by_direct, seconds_of(direct));
-    by_winograd = std::min(by_winograd, seconds_of(winograd));
-  }
-  return by_winograd < by_direct ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
+inline ConvAlgorithm faster_algorithm(ConvCall& call) {
+  const auto by_direct = [&] { return seconds_of([&] { call.run_direct(); }); };
+  const auto by_winograd = [&] { return seconds_of([&] { call.run_winograd(); }); };
+  if (const double first = by_winograd(); first < by_direct()) return ConvAlgorithm::winograd;
+  double direct = by_direct(), winograd = by_winograd();
+  direct = std::min(direct, by_direct());
+  winograd = std::min(winograd, by_winograd());
+  return winograd < direct ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
-/// Runs a convolution or gradient by the algorithm that is set, or the faster one.
-inline void run_convolution(const ConvKey& key, const float* a, const CpuArray& b, const float* b_image,
-                            const float* bias, float* out) {
-  ConvPlans& plans = conv_plans(key);
+/// Whether images lie in blocks of the size that Winograd's algorithm takes, and it applies.
+inline bool winograd_applies(const ConvGeometry& g) {
+  const ConvLayouts layouts(g);
+  constexpr Layout blocked = winograd::lanes == 16 ? Layout::blocked16 : Layout::blocked8;
+  return winograd::applies(g) && layouts.x == blocked && layouts.y == blocked;
+}
+
+/// Computes a convolution or gradient by the algorithm that is set, or the faster one. Returns whether that
+/// took care of the epilogue beyond the bias.
+inline bool run_convolution(ConvCall call) {
   auto wanted = conv_algorithm();
-  const ConvPlan* winograd = wanted == ConvAlgorithm::direct ? nullptr : plans.get_winograd(key);
-  if (winograd && wanted == ConvAlgorithm::automatic) {
-    wanted = ChosenAlgorithms::global().find(key);
-    if (wanted == ConvAlgorithm::automatic) {
-      const auto run = [&](const ConvPlan& plan) {
-        return std::function<void()>([&] { plan.run(a, b, b_image, bias, out); });
-      };
-      ChosenAlgorithms::global().set(key, faster_algorithm(run(plans.get_direct(key)), run(*winograd)));
-      wanted = ChosenAlgorithms::global().find(key);
-    }
-    if (wanted == ConvAlgorithm::direct) winograd = nullptr;
+  if (wanted != ConvAlgorithm::direct && !winograd_applies(call.key.geometry)) wanted = ConvAlgorithm::direct;
+  if (wanted == ConvAlgorithm::automatic) {
+    auto& chosen = ChosenAlgorithms::global();
+    wanted = chosen.find(call.key);
+    if (wanted == ConvAlgorithm::automatic) chosen.set(call.key, wanted = faster_algorithm(call));
   }
-  (winograd ? *winograd : plans.get_direct(key)).run(a, b, b_image, bias, out);
+  const bool by_winograd = wanted == ConvAlgorithm::winograd;
+  by_winograd ? call.run_winograd() : call.run_direct();
+  return by_winograd;
 }
 
 }  // namespace detail
 
-/// y = conv(x, kernels) + bias by oneDNN; `bias` may be null. There must be something to multiply, here and
-/// below.
+/// y = conv(x, kernels) + bias, and what follows. There must be something to multiply, here and below.
 inline CpuArray conv2d_onednn(const ConvGeometry& g, const CpuArray& x, const CpuArray& kernels,
-                              const CpuArray* bias) {
+                              const CpuArray* bias, const ConvEnding<float>& ending) {
   apply_threads();
   const detail::ConvLayouts layouts(g);
   auto y = CpuArray::uninitialized(g.y(), layouts.y);
-  detail::run_convolution({g, detail::ConvKind::forward, bias != nullptr, threads()}, x.data(layouts.x),
-                          kernels, nullptr, bias ? bias->data() : nullptr, y.mutable_data());
-  return y;
+  const ConvEpilogue epilogue{bias ? bias->data() : nullptr,
+                              ending.residual ? ending.residual->data(layouts.y) : nullptr, ending.relu};
+  const bool ended = detail::run_convolution({{g, detail::ConvKind::forward, bias != nullptr, threads()},
+                                              x.data(layouts.x),
+                                              kernels,
+                                              nullptr,
+                                              epilogue,
+                                              y.mutable_data()});
+  return ended ? y : ending(std::move(y));
 }
 
 /// The gradient of the convolution by x, for dy of the shape of y.
@@ -143,8 +143,12 @@ inline CpuArray conv2d_data_gradient_onednn(const ConvGeometry& g, const CpuArra
   apply_threads();
   const detail::ConvLayouts layouts(g);
   auto dx = CpuArray::uninitialized(g.x(), layouts.x);
-  detail::run_convolution({g, detail::ConvKind::data, false, threads()}, dy.data(layouts.y), kernels, nullptr,
-                          nullptr, dx.mutable_data());
+  detail::run_convolution({{g, detail::ConvKind::data, false, threads()},
+                           dy.data(layouts.y),
+                           kernels,
+                           nullptr,
+                           {},
+                           dx.mutable_data()});
   return dx;
 }
 
@@ -153,8 +157,12 @@ inline CpuArray conv2d_weight_gradient_onednn(const ConvGeometry& g, const CpuAr
   apply_threads();
   const detail::ConvLayouts layouts(g);
   auto dw = CpuArray::uninitialized(g.kernels());
-  detail::run_convolution({g, detail::ConvKind::weight, false, threads()}, dy.data(layouts.y), x,
-                          x.data(layouts.x), nullptr, dw.mutable_data());
+  detail::run_convolution({{g, detail::ConvKind::weight, false, threads()},
+                           dy.data(layouts.y),
+                           x,
+                           x.data(layouts.x),
+                           {},
+                           dw.mutable_data()});
   return dw;
 }
 

@@ -11,7 +11,7 @@
 namespace taut::cpu {
 
 /// How convolutions of 3 x 3 with stride 1 are computed. Winograd's algorithm takes less than half of the
-/// multiplications, with rounding errors some ten times larger. `automatic` takes the faster one, as timed at
+/// multiplications, with rounding errors a few times larger. `automatic` takes the faster one, as timed at
 /// the first use of each shape; so bitwise repeatable runs take one of the others.
 enum class ConvAlgorithm { automatic, direct, winograd };
 
@@ -37,8 +37,8 @@ inline std::atomic<ConvAlgorithm>& algorithm_setting() {
 /// TAUT_CONV_ALGORITHM (auto, direct or winograd). Throws `Error` if that has another value.
 inline ConvAlgorithm conv_algorithm() { return detail::algorithm_setting(); }
 
-/// Sets the algorithm for the whole program. Where Winograd's does not apply or oneDNN lacks it, the direct
-/// one is used.
+/// Sets the algorithm for the whole program. Where Winograd's does not apply the direct one is
+/// used.
 inline void set_conv_algorithm(ConvAlgorithm algorithm) { detail::algorithm_setting() = algorithm; }
 
 }  // namespace taut::cpu

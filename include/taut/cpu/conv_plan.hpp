@@ -10,7 +10,6 @@
 #if TAUT_HAS_ONEDNN
 
 #include <algorithm>
-#include <atomic>
 
 namespace taut::cpu {
 
@@ -88,8 +87,9 @@ inline onednn::Descriptor kernel_descriptor(const ConvGeometry& g, dnnl_format_t
   return g.groups > 1 ? onednn::Descriptor(all, grouped_tag) : onednn::Descriptor(all.subspan(1), tag);
 }
 
-/// The primitive descriptor of a convolution, or none if oneDNN has no such one.
-inline onednn::PrimitiveDescriptor conv_descriptor(const ConvKey& key, dnnl_alg_kind_t algorithm) {
+/// The primitive descriptor of a direct convolution. Throws `DeviceError` if oneDNN has no such one.
+inline onednn::PrimitiveDescriptor conv_descriptor(const ConvKey& key) {
+  constexpr dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
   const ConvGeometry& g = key.geometry;
   const ConvLayouts layouts(g);
   const std::int64_t x_dims[] = {g.n, g.c, g.h, g.w}, y_dims[] = {g.n, g.out, g.oh, g.ow},
@@ -121,7 +121,7 @@ inline onednn::PrimitiveDescriptor conv_descriptor(const ConvKey& key, dnnl_alg_
   if (forward_status == dnnl_success)
     forward_status = dnnl_primitive_desc_create(&forward, &operation, attributes, engine, nullptr);
 #endif
-  if (forward_status != dnnl_success) return {};
+  onednn::check(forward_status, "dnnl_convolution_forward_primitive_desc_create");
   onednn::PrimitiveDescriptor result(forward);
   if (key.kind == ConvKind::forward) return result;
 #if DNNL_VERSION_MAJOR >= 3
@@ -143,12 +143,15 @@ inline onednn::PrimitiveDescriptor conv_descriptor(const ConvKey& key, dnnl_alg_
   if (status == dnnl_success)
     status = dnnl_primitive_desc_create(&made, &operation, attributes, engine, forward);
 #endif
-  return status == dnnl_success ? onednn::PrimitiveDescriptor(made) : onednn::PrimitiveDescriptor();
+  onednn::check(status, "dnnl_convolution_backward_primitive_desc_create");
+  return onednn::PrimitiveDescriptor(made);
 }
 
 /// A convolution primitive and the memory objects that it is called with, whose data change with each call.
 class ConvPlan {
  public:
+  explicit ConvPlan(const ConvKey& key) : ConvPlan(key, conv_descriptor(key)) {}
+
   ConvPlan(const ConvKey& key, const onednn::PrimitiveDescriptor& descriptor)
       : kind_(key.kind), kernels_(onednn::query(descriptor, kernel_query(key.kind))) {
     const ConvGeometry& g = key.geometry;
@@ -193,7 +196,7 @@ class ConvPlan {
       onednn::set_data(memory_[1], same_ ? static_cast<const void*>(b.data()) : keep.data());
       onednn::set_data(memory_[2], out);
     }
-    const Buffer scratch = Buffer::allocate(largest_scratch(scratch_bytes_));
+    const Buffer scratch = Buffer::allocate(scratch_bytes_);
     onednn::set_data(memory_[3], scratch.data());
     if (bias) onednn::set_data(memory_[4], bias);
     onednn::execute(primitive_, bias ? 5 : 4, arguments_);
@@ -203,16 +206,6 @@ class ConvPlan {
  private:
   static dnnl_query_t kernel_query(ConvKind kind) {
     return kind == ConvKind::weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-  }
-
-  /// The most scratch memory that any plan has wanted: all ask for that, so that the pool keeps one block for
-  /// all of them instead of one for each size.
-  static std::size_t largest_scratch(std::size_t own) {
-    static std::atomic<std::size_t> largest{0};
-    std::size_t seen = largest.load(std::memory_order_relaxed);
-    while (seen < own && !largest.compare_exchange_weak(seen, own, std::memory_order_relaxed)) {
-    }
-    return std::max(seen, own);
   }
 
   void add(int name, const onednn::Descriptor& descriptor) {

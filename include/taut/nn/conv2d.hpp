@@ -39,6 +39,15 @@ template <AnyTensor T> struct Conv2d {
   constexpr T operator()(const T& x) const {
     return bias ? conv2d(x, weight, *bias, options) : conv2d(x, weight, options);
   }
+  /// relu(y), in one pass where there is a bias and the backend can.
+  constexpr T relu(const T& x) const {
+    return bias ? conv2d_relu(x, weight, *bias, options) : taut::relu((*this)(x));
+  }
+  /// relu(y + residual), likewise.
+  constexpr T add_relu(const T& x, const T& residual) const {
+    return bias ? conv2d_add_relu(x, weight, *bias, residual, options)
+                : map(op::AddRelu{}, (*this)(x), residual);
+  }
 };
 
 }  // namespace taut::nn

@@ -33,14 +33,16 @@ namespace detail {
 template <AnyTensor T>
 constexpr Conv2d<T> residual_conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
                                   bool bias, Rng& rng) {
-  auto conv = Conv2d<T>::make(in, out, kernel, rng, {.stride = stride, .padding = kernel / 2, .bias = bias});
-  conv.weight = fan_out_normal<T>(conv.weight.shape(), out * kernel * kernel, rng);
-  return conv;
+  auto weight = fan_out_normal<T>({out, in, kernel, kernel}, out * kernel * kernel, rng);
+  auto own_bias = bias ? std::optional(fan_in_uniform<T>({out}, in * kernel * kernel, rng)) : std::nullopt;
+  return {std::move(weight), std::move(own_bias), {.stride = stride, .padding = kernel / 2}};
 }
 
-/// A convolution's result normalised and cut off; without normalisation, which has been folded, cut off.
-template <AnyTensor T> constexpr T norm_relu(const std::optional<BatchNorm2d<T>>& norm, T x, Mode mode) {
-  return norm ? norm->relu(x, mode) : relu(std::move(x));
+/// A convolution's result normalised, unless that has been folded, and cut off.
+template <AnyTensor T>
+constexpr T conv_relu(const Conv2d<T>& conv, const std::optional<BatchNorm2d<T>>& norm, const T& x,
+                      Mode mode) {
+  return norm ? norm->relu(conv(x), mode) : conv.relu(x);
 }
 
 }  // namespace detail
@@ -65,7 +67,7 @@ template <AnyTensor T> struct BasicBlock {
   }
 
   constexpr T operator()(const T& x, Mode mode) const {
-    const T y = conv2(detail::norm_relu(bn1, conv1(x), mode));
+    const T y = detail::conv_relu(conv1, bn1, x, mode);
     if (!downsample) return join(y, x, mode);
     const T shortcut = downsample->first(x);
     return join(y, downsample->second ? (*downsample->second)(shortcut, mode) : shortcut, mode);
@@ -73,7 +75,7 @@ template <AnyTensor T> struct BasicBlock {
 
  private:
   constexpr T join(const T& y, const T& shortcut, Mode mode) const {
-    return bn2 ? bn2->add_relu(y, shortcut, mode) : relu(y + shortcut);
+    return bn2 ? bn2->add_relu(conv2(y), shortcut, mode) : conv2.add_relu(y, shortcut);
   }
 };
 
@@ -113,7 +115,7 @@ template <AnyTensor T> struct ResNet {
   }
 
   constexpr T operator()(const T& images, Mode mode) const {
-    T x = detail::norm_relu(bn1, conv1(images), mode);
+    T x = detail::conv_relu(conv1, bn1, images, mode);
     if (stem == Stem::imagenet) x = max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1});
     for (const auto* stage : {&layer1, &layer2, &layer3, &layer4})
       for (const auto& block : *stage) x = block(x, mode);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "reduce.hpp"
+#include "unary.hpp"
 
 namespace taut {
 
@@ -180,6 +181,45 @@ auto Conv2dWeightGradient::pullback(Needs<2> needs, const T&, const T& g, const 
   };
 }
 
+/// relu(a + b): one pass where the sum is wanted for nothing else.
+struct AddRelu : Elementwise {
+  static constexpr std::string_view name = "add_relu";
+  template <class S> constexpr S operator()(S a, S b) const { return Relu{}(a + b); }
+};
+
+/// relu(conv2d(x, w, bias)), or relu(conv2d(x, w, bias) + residual): layers of residual networks for
+/// inference, whose normalisation is part of the kernels.
+struct Conv2dRelu {
+  static constexpr std::string_view name = "conv2d_relu";
+  Conv2d conv;
+
+  constexpr Shape shape(const Shape& x, const Shape& w, const Shape& bias) const {
+    return conv.shape(x, w, bias);
+  }
+  constexpr Shape shape(const Shape& x, const Shape& w, const Shape& bias, const Shape& residual) const {
+    const Shape to = shape(x, w, bias);
+    require(residual == to, "conv2d_add_relu: the residual is not of the convolution's shape", x, w, bias,
+            residual);
+    return to;
+  }
+  template <std::same_as<Shape>... Residual>
+  constexpr std::int64_t flops(const Shape& x, const Shape& w, const Shape& bias, const Residual&...) const {
+    return conv.flops(x, w, bias) + (1 + static_cast<int>(sizeof...(Residual))) * shape(x, w, bias).size();
+  }
+  template <std::same_as<DenseSize>... Residual>
+  constexpr std::int64_t bytes(const DenseSize& result, const DenseSize& x, const DenseSize& w,
+                               const DenseSize& bias, const Residual&... residual) const {
+    return (conv.bytes(result, x, w, bias) + ... + residual.bytes());
+  }
+  template <AnyTensor T> constexpr T decompose(const T& x, const T& w, const T& bias) const {
+    return relu(eval(conv, x, w, bias));
+  }
+  template <AnyTensor T>
+  constexpr T decompose(const T& x, const T& w, const T& bias, const T& residual) const {
+    return eval(AddRelu{}, eval(conv, x, w, bias), residual);
+  }
+};
+
 }  // namespace op
 
 /// The convolution of images x [n, c, h, w] with kernels w [out, c / groups, kh, kw]: [n, out, h', w']; see
@@ -192,6 +232,20 @@ template <AnyTensor X, AnyTensor W> constexpr auto conv2d(const X& x, const W& w
 template <AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto conv2d(const X& x, const W& w, const B& bias, op::Conv2d options = {}) {
   return eval(options, x, w, bias);
+}
+
+/// relu(conv2d(x, w, bias, options)), in one pass where the backend can.
+template <AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv2d_relu(const X& x, const W& w, const B& bias, op::Conv2d options = {}) {
+  return eval(op::Conv2dRelu{options}, x, w, bias);
+}
+
+/// relu(conv2d(x, w, bias, options) + residual), in one pass where the backend can. The residual has the
+/// shape of the convolution.
+template <AnyTensor X, AnyTensor W, AnyTensor B, AnyTensor R>
+constexpr auto conv2d_add_relu(const X& x, const W& w, const B& bias, const R& residual,
+                               op::Conv2d options = {}) {
+  return eval(op::Conv2dRelu{options}, x, w, bias, residual);
 }
 
 namespace detail {
