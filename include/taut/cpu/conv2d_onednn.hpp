@@ -4,8 +4,8 @@
 //
 // Images are taken and given in the layout that both are fastest on, so that between convolutions nothing is
 // converted. Kernels are converted to what the algorithm wants, and what comes out is kept with them until an
-// optimizer changes them. Where Winograd's algorithm applies, it is timed against oneDNN's direct one at the
-// first use of a shape.
+// optimizer changes them. Where Winograd's algorithm applies and is not sure to pay, it is timed against
+// oneDNN's direct one at the first use of a shape.
 
 #include "conv2d_winograd.hpp"
 #include "conv_algorithm.hpp"
@@ -96,11 +96,15 @@ inline ConvAlgorithm faster_algorithm(ConvCall& call) {
   return winograd < direct ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
-/// Whether images lie in blocks of the size that Winograd's algorithm takes, and it applies.
+/// Whether Winograd's algorithm can be used: it also takes a program compiled for SIMD registers as wide as
+/// the blocks of channels in which images lie.
 inline bool winograd_applies(const ConvGeometry& g) {
   const ConvLayouts layouts(g);
-  constexpr Layout blocked = winograd::lanes == 16 ? Layout::blocked16 : Layout::blocked8;
-  return winograd::applies(g) && layouts.x == blocked && layouts.y == blocked;
+  const auto fits = [](Layout layout) {
+    return (layout == Layout::blocked16 && winograd::lanes == 16) ||
+           (layout == Layout::blocked8 && winograd::lanes == 8);
+  };
+  return winograd::applies(g) && fits(layouts.x) && fits(layouts.y);
 }
 
 /// Computes a convolution or gradient by the algorithm that is set, or the faster one. Returns whether that
@@ -108,6 +112,8 @@ inline bool winograd_applies(const ConvGeometry& g) {
 inline bool run_convolution(ConvCall call) {
   auto wanted = conv_algorithm();
   if (wanted != ConvAlgorithm::direct && !winograd_applies(call.key.geometry)) wanted = ConvAlgorithm::direct;
+  if (wanted == ConvAlgorithm::automatic && winograd::pays(call.key.geometry))
+    wanted = ConvAlgorithm::winograd;
   if (wanted == ConvAlgorithm::automatic) {
     auto& chosen = ChosenAlgorithms::global();
     wanted = chosen.find(call.key);

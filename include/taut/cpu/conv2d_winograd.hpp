@@ -128,6 +128,16 @@ inline bool applies(const ConvGeometry& g) {
          g.padding.w >= 0 && g.c % lanes == 0 && g.out % lanes == 0;
 }
 
+/// Whether it needs no trial against the direct algorithm: with tiles enough for all threads and to make up
+/// for the transformation of the kernels, and few of their pixels outside of the image. It takes 0.4 to 0.9
+/// of the time then.
+inline bool pays(const ConvGeometry& g) {
+  const auto along = [](std::int64_t pixels) { return (pixels + tile - 1) / tile; };
+  const auto tiles = g.n * along(g.oh) * along(g.ow);
+  return std::min(g.c, g.out) >= 32 && tiles >= 48 * threads() && 4 * tiles >= std::max(g.c, g.out) &&
+         8 * g.n * g.oh * g.ow >= 7 * tiles * tile * tile;
+}
+
 inline Problem forward(const ConvGeometry& g) {
   return {{g.c, g.h, g.w}, {g.out, g.oh, g.ow}, g.n, g.padding.h, g.padding.w, false};
 }

@@ -11,8 +11,8 @@
 namespace taut::cpu {
 
 /// How convolutions of 3 x 3 with stride 1 are computed. Winograd's algorithm takes less than half of the
-/// multiplications, with rounding errors a few times larger. `automatic` takes the faster one, as timed at
-/// the first use of each shape; so bitwise repeatable runs take one of the others.
+/// multiplications, with rounding errors a few times larger. `automatic` takes the faster one, for small
+/// batches as timed at the first use of each shape; so bitwise repeatable runs take one of the others.
 enum class ConvAlgorithm { automatic, direct, winograd };
 
 namespace detail {
