@@ -181,12 +181,6 @@ auto Conv2dWeightGradient::pullback(Needs<2> needs, const T&, const T& g, const 
   };
 }
 
-/// relu(a + b): one pass where the sum is wanted for nothing else.
-struct AddRelu : Elementwise {
-  static constexpr std::string_view name = "add_relu";
-  template <class S> constexpr S operator()(S a, S b) const { return Relu{}(a + b); }
-};
-
 /// relu(conv2d(x, w, bias)), or relu(conv2d(x, w, bias) + residual): layers of residual networks for
 /// inference, whose normalisation is part of the kernels.
 struct Conv2dRelu {

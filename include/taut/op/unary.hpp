@@ -109,6 +109,12 @@ struct Relu : Elementwise {
   template <class S> constexpr S gradient_from_output(S g, S y) const { return select(y <= S(0), S(0), g); }
 };
 
+/// relu(a + b): one pass where the sum is wanted for nothing else.
+struct AddRelu : Elementwise {
+  static constexpr std::string_view name = "add_relu";
+  template <class S> constexpr S operator()(S a, S b) const { return Relu{}(a + b); }
+};
+
 /// x Φ(x) with the normal distribution's Φ(x) = (1 + erf(x/√2)) / 2: PyTorch's default, exact form
 /// (Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016)
 struct Gelu : Elementwise {
