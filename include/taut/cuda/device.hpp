@@ -99,6 +99,9 @@ void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream);
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream);
 
+/// Copies from any memory of the host, which may be changed as soon as this returns.
+void upload(void* to, const void* from, std::size_t bytes, Stream stream);
+
 /// Sets each byte, in the stream.
 void fill_bytes(void* to, unsigned char value, std::size_t bytes, Stream stream);
 
