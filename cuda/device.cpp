@@ -31,6 +31,18 @@ DeviceProperties read_properties(int device) {
   return properties;
 }
 
+/// Lets calls through that a capture of a stream would refuse, though they have nothing to do with it.
+class DespiteCapture {
+ public:
+  DespiteCapture() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~DespiteCapture() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  DespiteCapture(const DespiteCapture&) = delete;
+  DespiteCapture& operator=(const DespiteCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 cudaStream_t native(Stream stream) { return reinterpret_cast<cudaStream_t>(stream); }
 cudaEvent_t native(Event event) { return reinterpret_cast<cudaEvent_t>(event); }
 
@@ -105,6 +117,7 @@ void wait(Stream stream, Event event) {
 }
 
 bool is_complete(Event event) {
+  const DespiteCapture scope;
   const cudaError_t code = cudaEventQuery(native(event));
   if (code == cudaErrorNotReady) {
     (void)cudaGetLastError();
@@ -114,7 +127,10 @@ bool is_complete(Event event) {
   return true;
 }
 
-void synchronize(Event event) { check("cudaEventSynchronize", cudaEventSynchronize(native(event))); }
+void synchronize(Event event) {
+  const DespiteCapture scope;
+  check("cudaEventSynchronize", cudaEventSynchronize(native(event)));
+}
 
 float elapsed_milliseconds(Event begin, Event end) {
   float milliseconds = 0;
@@ -124,6 +140,7 @@ float elapsed_milliseconds(Event begin, Event end) {
 
 void* allocate(std::size_t bytes) {
   require_device();
+  const DespiteCapture scope;
   void* memory = nullptr;
   const cudaError_t code = cudaMalloc(&memory, bytes);
   if (code == cudaErrorMemoryAllocation) {
@@ -134,7 +151,12 @@ void* allocate(std::size_t bytes) {
   return memory;
 }
 
-void release(void* memory) noexcept { (void)cudaFree(memory); }
+void release(void* memory) noexcept {
+  const DespiteCapture scope;
+  (void)cudaFree(memory);
+}
+
+bool memory_is_on_host() noexcept { return false; }
 
 void* allocate_pinned(std::size_t bytes) {
   void* memory = nullptr;

@@ -80,6 +80,7 @@ void* allocate(std::size_t bytes) {
   return bytes > device_bytes ? nullptr : allocate_filled(bytes);
 }
 void release(void* memory) noexcept { std::free(memory); }
+bool memory_is_on_host() noexcept { return true; }
 
 void* allocate_pinned(std::size_t bytes) { return allocate_filled(bytes); }
 void release_pinned(void* memory) noexcept { std::free(memory); }

@@ -86,6 +86,9 @@ float elapsed_milliseconds(Event begin, Event end);
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;
 
+/// Whether the host can touch the device's memory, as under the emulator.
+bool memory_is_on_host() noexcept;
+
 /// Memory of the host that the device can copy from and to on its own; slow, too.
 void* allocate_pinned(std::size_t bytes);
 void release_pinned(void* memory) noexcept;
