@@ -118,7 +118,8 @@ class Buffer {
   /// The same for work that is put into a given stream.
   std::byte* data(Stream stream) const {
     if (block_ == nullptr) return nullptr;
-    if (stream != block_->stream || block_->pool->is_capturing()) block_->pool->note_use(block_, stream);
+    if (stream != block_->stream.load(std::memory_order_relaxed) || block_->pool->is_capturing())
+      block_->pool->note_use(block_, stream);
     return block_->memory;
   }
 

@@ -74,7 +74,9 @@ class Pool {
   /// The most bytes that can be asked for.
   static constexpr std::size_t max_bytes = std::size_t{1} << 47;
 
-  explicit Pool(DeviceMemory& memory) : memory_(memory) {}
+  explicit Pool(DeviceMemory& memory) : memory_(memory) {
+    nobody_.stream = reinterpret_cast<Stream>(this);  // the name of no stream
+  }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -100,13 +102,19 @@ class Pool {
     statistics_.peak = statistics_.live;
   }
 
-  /// Must be called before a stream is destroyed, by whoever does it: waits for the stream's work.
+  /// Must be called before a stream is destroyed, by whoever does it, and not during its capture: waits for
+  /// the stream's work. Another stream may get the same name afterwards.
   void forget(Stream stream) {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(stream);
     if (found == streams_.end()) return;
-    finish(found->second);
-    found->second.ended = true;
+    StreamMemory& memory = found->second;
+    finish(memory);
+    for (Block* block : segments_)
+      for (; block != nullptr; block = block->after) forget(block, memory);
+    for (auto& [number, graph] : graphs_)
+      if (graph.home == &memory) graph.home = &nobody_;
+    streams_.erase(found);
   }
 
  private:
@@ -174,10 +182,8 @@ class Pool {
   void note_use(Block* block, Stream stream) {
     const std::lock_guard lock(mutex_);
     StreamMemory& user = memory_of(stream);
-    if (user.graph != 0)
-      add(uses_of(block).graphs, user.graph);
-    else if (&user != block->home)
-      add(uses_of(block).streams, &user);
+    if (user.graph != 0) add(uses_of(block).graphs, user.graph);
+    if (&user != block->home) add(uses_of(block).streams, &user);
   }
 
   /// Whether any stream is being captured.
@@ -214,8 +220,6 @@ class Pool {
     for (Block* block : blocks) {
       statistics_.graphs -= block->capacity;
       if (block->list != nullptr) memory.free.erase(block);
-      // The last replay may still be queued in the graph's stream.
-      if (block->home != memory.home) add(block->uses->streams, memory.home);
     }
     for (Block* block : blocks) retire(block);
   }
@@ -262,18 +266,22 @@ class Pool {
   Block* grow(bool small, std::size_t capacity) {
     const std::size_t least = round_up(capacity, std::size_t{2} << 20);
     std::size_t bytes = std::max(least, small ? small_segment : large_segment);
+    // Small blocks live the longest and lie in between each other: room to spare lets a step become steady.
+    if (small) bytes = std::max(bytes, round_up(small_bytes_ / 4, small_segment));
     void* memory = memory_.allocate(bytes);
     if (memory == nullptr && least < bytes) memory = memory_.allocate(bytes = least);
     if (memory == nullptr) return nullptr;
     ++statistics_.allocations;
     statistics_.cached += bytes;
+    if (small) small_bytes_ += bytes;
     auto* const block = new Block;
     block->memory = static_cast<std::byte*>(memory);
     block->capacity = bytes;
     block->pool = this;
     block->small = small;
     poison(block->memory, bytes);
-    idle_.insert(block);
+    segments_.push_back(block);
+    put_idle(block);
     return block;
   }
 
@@ -318,7 +326,7 @@ class Pool {
   void hand_out(Block* block, std::size_t bytes, StreamMemory& home) {
     block->references.store(1, std::memory_order_relaxed);
     block->bytes = bytes;
-    block->stream = home.stream;
+    block->stream.store(home.stream, std::memory_order_relaxed);
     block->home = &home;
     block->uses.reset();
     block->born_in = home.graph;
@@ -364,16 +372,22 @@ class Pool {
   void free(Block* block) {
     block->uses.reset();
     block->born_in = 0;
-    StreamMemory& home = *block->home;
-    block->stamp = home.next;
-    put(home.ended ? idle_ : home.free, block);
+    if (block->home == &nobody_) return put_idle(block);
+    block->stamp = block->home->next;
+    put(block->home->free, block);
+  }
+
+  void put_idle(Block* block) {
+    block->home = &nobody_;
+    block->stamp = 0;
+    put(idle_, block);
   }
 
   /// Lets a block wait for the streams other than its own that use it. Returns whether there are any.
   bool defer(Block* block) {
     Deferred deferred{block, {}};
     for (StreamMemory* user : block->uses->streams)
-      if (!user->ended) deferred.events.push_back(memory_.record(user->stream));
+      if (user != &nobody_) deferred.events.push_back(memory_.record(user->stream));
     if (deferred.events.empty()) return false;
     deferred_.push_back(std::move(deferred));
     return true;
@@ -426,7 +440,6 @@ class Pool {
   StreamMemory& memory_of(Stream stream) {
     StreamMemory& memory = streams_[stream];
     memory.stream = stream;
-    memory.ended = false;
     return memory;
   }
 
@@ -450,19 +463,25 @@ class Pool {
       for (Block* block : memory.free.blocks(small))
         if (block->stamp <= memory.passed) settled.push_back(block);
     for (Block* block : settled) memory.free.erase(block);
-    for (Block* block : settled) put(idle_, block);
+    for (Block* block : settled) put_idle(block);
     return !settled.empty();
   }
 
   /// Waits for a stream's work, after which its free blocks are anybody's.
   void finish(StreamMemory& memory) {
-    if (memory.graph != 0 || memory.ended) return;
-    if (!memory.free.empty() || memory.event != nullptr) {
-      record(memory);
-      memory_.wait(memory.event);
-      pass(memory);
-    }
+    record(memory);
+    memory_.wait(memory.event);
+    pass(memory);
     settle_free(memory);
+  }
+
+  /// Takes a stream that has done all of its work out of what is known of a block.
+  void forget(Block* block, const StreamMemory& memory) {
+    if (block->home == &memory) {
+      block->home = &nobody_;
+      block->stream.store(nobody_.stream, std::memory_order_relaxed);
+    }
+    if (block->uses != nullptr) std::erase(block->uses->streams, &memory);
   }
 
   /// Waits for the work of all streams that are not being captured.
@@ -470,7 +489,8 @@ class Pool {
     for (const Deferred& deferred : deferred_)
       for (const Event event : deferred.events) memory_.wait(event);
     settle_deferred();
-    for (auto& [stream, memory] : streams_) finish(memory);
+    for (auto& [stream, memory] : streams_)
+      if (memory.graph == 0) finish(memory);
   }
 
   /// Gives back the segments that are anybody's as a whole.
@@ -481,6 +501,8 @@ class Pool {
         if (block->is_segment()) segments.push_back(block);
       for (Block* block : segments) {
         idle_.erase(block);
+        std::erase(segments_, block);
+        if (small) small_bytes_ -= block->capacity;
         statistics_.cached -= block->capacity;
         ++statistics_.releases;
         unpoison(block->memory, block->capacity);
@@ -526,8 +548,11 @@ class Pool {
   DeviceMemory& memory_;
   mutable std::mutex mutex_;
   std::map<Stream, StreamMemory> streams_;
+  StreamMemory nobody_;           ///< in place of streams that are no more
+  std::vector<Block*> segments_;  ///< the first block of each
   std::map<std::uint64_t, Graph> graphs_;
-  FreeList idle_;  ///< what no queued work uses: anybody's
+  FreeList idle_;                ///< what no queued work uses: anybody's
+  std::size_t small_bytes_ = 0;  ///< of segments for small requests
   std::vector<Deferred> deferred_;
   PoolStatistics statistics_;
   std::uint64_t last_graph_ = 0;

@@ -61,13 +61,13 @@ struct Block {
   Block* before = nullptr;  ///< neighbours in the segment
   Block* after = nullptr;
   Pool* pool = nullptr;
-  Stream stream = nullptr;       ///< what it was allocated on
-  StreamMemory* home = nullptr;  ///< of that stream
-  FreeList* list = nullptr;      ///< where it is while it is free
-  std::uint64_t stamp = 0;       ///< while it is free: when its stream used it last, see `StreamMemory`
-  std::uint64_t born_in = 0;     ///< the graph in whose capture it was allocated
-  bool small = false;            ///< of a segment for small requests
-  std::unique_ptr<Uses> uses;    ///< null if there are none
+  std::atomic<Stream> stream{nullptr};  ///< what it was allocated on
+  StreamMemory* home = nullptr;         ///< of that stream
+  FreeList* list = nullptr;             ///< where it is while it is free
+  std::uint64_t stamp = 0;              ///< while it is free: see `StreamMemory`; 0 if no work uses it
+  std::uint64_t born_in = 0;            ///< the graph in whose capture it was allocated
+  bool small = false;                   ///< of a segment for small requests
+  std::unique_ptr<Uses> uses;           ///< null if there are none
 
   bool is_segment() const { return before == nullptr && after == nullptr; }
 };
@@ -75,14 +75,13 @@ struct Block {
 /// The memory of one stream. Time is counted by the events that the pool records there: a block that is
 /// freed is stamped with the number of the next one, and is anybody's once that has passed.
 struct StreamMemory {
-  Stream stream;
+  Stream stream = nullptr;
   FreeList free;
   std::uint64_t next = 1;      ///< the number of the next event
   std::uint64_t passed = 0;    ///< the number of the last event that is known to have passed
   std::uint64_t recorded = 0;  ///< the number of `event`
   Event event = nullptr;       ///< recorded and not known to have passed
   std::uint64_t graph = 0;     ///< what is being captured there
-  bool ended = false;          ///< the stream is no more, and its work done
 };
 
 inline bool FreeList::Order::operator()(const Block* a, const Block* b) const {
