@@ -11,9 +11,9 @@ namespace taut::cuda {
 /// How many elements 16 bytes hold.
 template <class E> inline constexpr int vector_size = 16 / static_cast<int>(sizeof(E));
 
-/// As many elements as 16 bytes hold.
-template <class E> struct alignas(16) Vector {
-  E items[vector_size<E>];
+/// `width` elements, which are loaded and stored at once: as many as 16 bytes hold, or fewer.
+template <class E, int width = vector_size<E>> struct alignas(width * sizeof(E)) Vector {
+  E items[width];
 
   __host__ __device__ E& operator[](int i) { return items[i]; }
   __host__ __device__ const E& operator[](int i) const { return items[i]; }
@@ -24,14 +24,14 @@ template <class... E> __host__ __device__ bool vector_aligned(const E*... arrays
   return ((reinterpret_cast<std::uintptr_t>(arrays) | ...) & 15) == 0;
 }
 
-/// The elements from[0 … vector_size - 1]; `from` must be aligned to 16 bytes.
-template <class E> __device__ Vector<E> load_vector(const E* from) {
-  return *reinterpret_cast<const Vector<E>*>(from);
+/// The elements from[0 … width - 1]; `from` must be aligned to the vector's size.
+template <class E, int width = vector_size<E>> __device__ Vector<E, width> load_vector(const E* from) {
+  return *reinterpret_cast<const Vector<E, width>*>(from);
 }
 
-/// Writes a vector to to[0 … vector_size - 1]; `to` must be aligned to 16 bytes.
-template <class E> __device__ void store_vector(E* to, const Vector<E>& vector) {
-  *reinterpret_cast<Vector<E>*>(to) = vector;
+/// Writes a vector to to[0 … width - 1]; `to` must be aligned to the vector's size.
+template <class E, int width> __device__ void store_vector(E* to, const Vector<E, width>& vector) {
+  *reinterpret_cast<Vector<E, width>*>(to) = vector;
 }
 
 /// The first elements of an array of `left` elements, at most a vector of them; the places beyond hold
