@@ -16,26 +16,26 @@ void compare_all(const CpuArray& x) {
   std::vector<float> numbers(static_cast<std::size_t>(2 * channels[0]), 0.25f);  // means and variances
   const auto statistics = CpuArray::from_host(numbers, {2, channels[0]}), sums = array({2, channels[0]}, 6);
   const std::string of_x = " of " + to_string(x.shape());
-  for (const bool relu : {false, true})
-    for (const bool batch : {false, true}) {
-      const op::BatchNormOptions options{.eps = 1e-5, .relu = relu, .batch = batch};
-      const std::string what = of_x + (relu ? ", relu" : "") + (batch ? ", batch" : "");
-      compare(
-          "batch_norm" + what, 4, [&](const auto&... xs) { return eval(op::BatchNorm{options}, xs...); }, x,
-          weight, bias, statistics);
-      compare(
-          "batch_norm_add_relu" + what, 4,
-          [&](const auto&... xs) { return eval(op::BatchNormAddRelu{options}, xs...); }, x, weight, bias,
-          statistics, residual);
-      compare(
-          "batch_norm_sums" + what, 16,
-          [&](const auto&... xs) { return eval(op::BatchNormSums{options}, xs...); }, g, x, weight, bias,
-          statistics);
-      compare(
-          "batch_norm_gradient" + what, 8,
-          [&](const auto&... xs) { return eval(op::BatchNormGradient{options}, xs...); }, g, x, weight, bias,
-          statistics, sums);
-    }
+  for (const bool relu : {false, true}) {
+    const bool batch = !relu;
+    const op::BatchNormOptions options{.eps = 1e-5, .relu = relu, .batch = batch};
+    const std::string what = of_x + (relu ? ", relu" : "") + (batch ? ", batch" : "");
+    compare(
+        "batch_norm" + what, 4, [&](const auto&... xs) { return eval(op::BatchNorm{options}, xs...); }, x,
+        weight, bias, statistics);
+    compare(
+        "batch_norm_add_relu" + what, 4,
+        [&](const auto&... xs) { return eval(op::BatchNormAddRelu{options}, xs...); }, x, weight, bias,
+        statistics, residual);
+    compare(
+        "batch_norm_sums" + what, 16,
+        [&](const auto&... xs) { return eval(op::BatchNormSums{options}, xs...); }, g, x, weight, bias,
+        statistics);
+    compare(
+        "batch_norm_gradient" + what, 8,
+        [&](const auto&... xs) { return eval(op::BatchNormGradient{options}, xs...); }, g, x, weight, bias,
+        statistics, sums);
+  }
   if (x.shape()[0] > 0)
     compare(
         "batch_statistics" + of_x, 4, [](const auto& t) { return batch_statistics(t); }, x);
