@@ -28,7 +28,7 @@ int emulated_devices() {
 
 void* allocate_filled(std::size_t bytes) {
   void* memory = nullptr;
-  if (posix_memalign(&memory, 256, bytes) != 0) return nullptr;
+  if (posix_memalign(&memory, 512, bytes) != 0) return nullptr;
   std::memset(memory, 0xFF, bytes);
   return memory;
 }

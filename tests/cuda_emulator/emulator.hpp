@@ -27,6 +27,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
+#define __grid_constant__
 
 // All blocks use the same variables, one after the other. They lie in a section of their own, so that the
 // emulator can fill them, but not under AddressSanitizer, which sees overruns only of ordinary variables.

@@ -81,8 +81,8 @@ void synchronize(Event event);
 /// The time between two timed events that are complete, in milliseconds.
 float elapsed_milliseconds(Event begin, Event end);
 
-/// Memory of the current device, aligned to 256 bytes; null if there is not enough of it. Slow, and waits for
-/// the device: the pool (pool.hpp) calls it.
+/// Memory of the current device, aligned to 256 bytes at least; null if there is not enough of it. Slow, and
+/// waits for the device: the pool (pool.hpp) calls it.
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;
 

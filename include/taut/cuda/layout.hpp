@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "../core/shape.hpp"
-#include "device.hpp"
 
 namespace taut::cuda {
 
@@ -22,16 +21,5 @@ constexpr Layout common_layout(Layout a, Layout b) { return a == Layout::dense ?
 constexpr bool same_order(const Shape& shape, Layout a, Layout b) {
   return a == b || shape.size() == 0 || shape[1] == 1 || shape[2] * shape[3] == 1;
 }
-
-/// The extents in the order in which the elements lie, outermost first.
-constexpr Shape memory_order(const Shape& shape, Layout layout) {
-  return layout == Layout::dense ? shape : Shape{shape[0], shape[2], shape[3], shape[1]};
-}
-
-/// Writes the transposes of `batch` matrices [rows, columns], one after the other, for E float, bfloat16 or
-/// std::int64_t.
-template <class E>
-void launch_transpose(std::int64_t batch, std::int64_t rows, std::int64_t columns, const E* from, E* to,
-                      Stream stream);
 
 }  // namespace taut::cuda
