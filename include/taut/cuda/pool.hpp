@@ -346,8 +346,8 @@ class Pool {
     if (const std::uint64_t graph = graph_of(*block)) {
       statistics_.graphs += block->capacity;
       Graph& memory = graphs_.at(graph);
-      const bool reusable = block->born_in == graph && memory.home->graph == graph &&
-                            block->uses->graphs.size() == 1 && block->uses->streams.empty();
+      const bool reusable =
+          block->born_in == graph && block->uses->graphs.size() == 1 && block->uses->streams.empty();
       if (reusable)
         put(memory.free, block);
       else
