@@ -1,6 +1,7 @@
-// How the threads of a kernel take turns. A block is run to its end before the next begins. Its threads are
-// resumed in order, each until it ends or must wait; once none can go on, either all wait at one barrier,
-// which then opens, or the kernel is wrong.
+// How the threads of a kernel take turns. A block is run to its end before the next begins, and a warp as far
+// as it comes without the others before the next is resumed, so that it meets them at their most different
+// points; in shuffled order it stops at random points, too. Once no thread can go on, either all wait at one
+// barrier, which then opens, or the kernel is wrong.
 
 #include "emulator.hpp"
 
@@ -110,10 +111,13 @@ class Block {
     begin();
     while (ended_ < threads_.size()) {
       bool progress = false;
-      for (const unsigned i : order_) {
-        if (threads_[i].state != State::fresh && threads_[i].state != State::ready) continue;
-        resume(i);
-        progress = true;
+      for (std::size_t first = 0, end = 0; first < order_.size(); first = end) {
+        while (end < order_.size() && order_[end] / 32 == order_[first] / 32) ++end;
+        bool resumed = false;
+        do {
+          resumed = resume_warp(first, end);
+          progress = progress || resumed;
+        } while (resumed && runs_ahead());
       }
       if (!progress) open_barrier();
     }
@@ -150,12 +154,38 @@ class Block {
     for (Warp& warp : warps_)
       for (Meeting& meeting : warp) meeting.arrived = 0;
     ended_ = next_ = 0;
-    arrange(order_, threads_.size());
+    arrange_threads();
     std::fill_n(dynamic_shared.get(), shared_bytes_, poison);
 #if !TAUT_ADDRESS_SANITIZER
     if (__start_taut_shared) std::fill(__start_taut_shared, __stop_taut_shared, poison);
 #endif
   }
+
+  /// The threads in the current order, those of a warp together.
+  void arrange_threads() {
+    std::vector<unsigned> warps, lanes;
+    arrange(warps, warps_.size());
+    order_.clear();
+    for (const unsigned warp : warps) {
+      arrange(lanes, std::min<std::size_t>(32, threads_.size() - 32 * warp));
+      for (const unsigned lane : lanes) order_.push_back(32 * warp + lane);
+    }
+  }
+
+  /// Resumes the threads at some places of the order that can go on; false if there are none.
+  bool resume_warp(std::size_t first, std::size_t end) {
+    bool progress = false;
+    for (std::size_t at = first; at < end; ++at) {
+      const State state = threads_[order_[at]].state;
+      if (state != State::fresh && state != State::ready) continue;
+      resume(order_[at]);
+      progress = true;
+    }
+    return progress;
+  }
+
+  /// Whether the warp that has been resumed goes on before the others.
+  static bool runs_ahead() { return current_order != Order::shuffled || shuffling() % 2 == 0; }
 
   /// Runs a thread on until it waits, on a fiber of its own from its first wait on.
   void resume(unsigned i) {

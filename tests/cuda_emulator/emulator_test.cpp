@@ -193,6 +193,31 @@ TEST(Emulator, AMissingBarrierGivesWrongResultsInSomeOrder) {
   EXPECT_GT(wrong, 0);
 }
 
+/// What the threads of the next warp had in the first of two rounds, which begin at once if not
+/// `with_barrier`.
+template <bool with_barrier> __global__ void exchange_twice(int* to) {
+  __shared__ int values[96];
+  for (int round = 0; round < 2; ++round) {
+    values[threadIdx.x] = static_cast<int>(threadIdx.x) + 1000 * round;
+    __syncthreads();
+    const int other = values[(threadIdx.x + 32) % 96];
+    if (round == 0) to[threadIdx.x] = other;
+    __syncwarp();
+    if (with_barrier) __syncthreads();
+  }
+}
+
+TEST(Emulator, AWarpThatRunsAheadOverwritesWhatOthersHaveYetToRead) {
+  const auto right = expected<int>(96, [](unsigned i) { return (i + 32) % 96; });
+  int wrong = 0;
+  for (const Order order : orders) {
+    const InOrder scope(order);
+    EXPECT_EQ(outputs(exchange_twice<true>, 96), right);
+    wrong += outputs(exchange_twice<false>, 96) != right;
+  }
+  EXPECT_GT(wrong, 0);
+}
+
 /// The prefix sums of a warp, whose lanes all write before any reads only if `with_barrier`.
 template <bool with_barrier> __global__ void prefix_sums(int* to) {
   __shared__ int values[32];
