@@ -182,12 +182,6 @@ ConvProblem::Key ConvProblem::key() const {
           tf32};
 }
 
-Descriptor describe_device(int device) {
-  Descriptor result(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  result.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, {static_cast<std::int32_t>(device)});
-  return std::move(result.finalize());
-}
-
 Descriptor describe_device(std::string_view json) {
   Descriptor result(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   result.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, json.data(), json.size());
