@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include "taut/cuda/pool.hpp"
+#include "taut/cuda/device_memory.hpp"
 
 namespace mock {
 

@@ -12,6 +12,7 @@
 
 #include "mock_device.hpp"
 #include "taut/cuda/buffer.hpp"
+#include "taut/cuda/graph_memory.hpp"
 
 namespace {
 
