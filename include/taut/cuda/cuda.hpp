@@ -9,6 +9,7 @@
 #include "matmul.hpp"
 #include "max_pool2d.hpp"
 #include "movement.hpp"
+#include "precision.hpp"
 #include "reduce.hpp"
 #include "resample2d.hpp"
 #include "softmax.hpp"
