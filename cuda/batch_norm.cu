@@ -5,7 +5,7 @@
 
 #include "taut/cuda/batch_norm_launch.hpp"
 
-#include "columns.hpp"
+#include "taut/cuda/kernel/columns.cuh"
 
 namespace taut::cuda {
 

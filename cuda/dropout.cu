@@ -4,7 +4,7 @@
 
 #include "taut/cuda/dropout_launch.hpp"
 
-#include "vector.hpp"
+#include "taut/cuda/kernel/vector.cuh"
 
 namespace taut::cuda {
 

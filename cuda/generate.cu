@@ -5,7 +5,7 @@
 #include "taut/cuda/generate.hpp"
 
 #include "taut/core/bfloat16.hpp"
-#include "vector.hpp"
+#include "taut/cuda/kernel/vector.cuh"
 
 namespace taut::cuda {
 

@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "columns.hpp"
+#include "taut/cuda/kernel/columns.cuh"
 
 namespace taut::cuda {
 

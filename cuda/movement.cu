@@ -6,9 +6,9 @@
 // accessed in whole lines. Otherwise a thread moves an element. Exactly the plan's elements of the target are
 // overwritten.
 
-#include "map_index.hpp"
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/copy.hpp"
+#include "taut/cuda/kernel/map_index.cuh"
 
 namespace taut::cuda {
 

@@ -8,16 +8,16 @@
 
 #include "taut/cuda/reduce_launch.hpp"
 
-#include "block.hpp"
-#include "map_index.hpp"
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/buffer.hpp"
+#include "taut/cuda/kernel/block.cuh"
+#include "taut/cuda/kernel/map_index.cuh"
 
 namespace taut::cuda {
 
 namespace {
 
-/// A reduction of floats to one of them, by a combination of block.hpp.
+/// A reduction of floats to one of them, by a combination of block.cuh.
 template <class Combine> struct FloatReducer {
   using Accumulator = float;
   static constexpr float start = Combine::start;

@@ -6,7 +6,7 @@
 
 #include "taut/cuda/resample2d_launch.hpp"
 
-#include "columns.hpp"
+#include "taut/cuda/kernel/columns.cuh"
 
 namespace taut::cuda {
 

@@ -5,7 +5,7 @@
 
 #include "taut/cuda/softmax_launch.hpp"
 
-#include "rows.hpp"
+#include "taut/cuda/kernel/rows.cuh"
 
 namespace taut::cuda {
 

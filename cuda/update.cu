@@ -3,8 +3,8 @@
 
 #include "taut/cuda/update.cuh"
 
-#include "block.hpp"
 #include "taut/core/bfloat16.hpp"
+#include "taut/cuda/kernel/block.cuh"
 #include "taut/optim/adam_rule.hpp"
 #include "taut/optim/sgd_rule.hpp"
 

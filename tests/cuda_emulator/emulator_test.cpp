@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "block.hpp"
-#include "vector.hpp"
+#include "taut/cuda/kernel/block.cuh"
+#include "taut/cuda/kernel/vector.cuh"
 
 namespace taut::cuda {
 namespace {
@@ -304,7 +304,7 @@ TEST(Emulator, ServesThreadsOfTheHostOneAtATime) {
   for (auto& thread : threads) thread.join();
 }
 
-// What cuda/block.hpp and cuda/vector.hpp build on all this
+// What block.cuh and vector.cuh build on all this
 
 template <class T, class Combine> __global__ void reduce_threads(T* to) {
   to[threadIdx.x] = block_reduce(static_cast<T>(threadIdx.x % 7) + T(blockIdx.x), Combine{});

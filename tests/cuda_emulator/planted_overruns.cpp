@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch.hpp"
+#include "taut/cuda/kernel/launch.cuh"
 
 namespace taut::cuda {
 namespace {

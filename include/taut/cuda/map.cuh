@@ -13,8 +13,8 @@
 
 #include <utility>
 
-#include "../../../cuda/map_index.hpp"
 #include "elementwise_launch.hpp"
+#include "kernel/map_index.cuh"
 
 namespace taut::cuda {
 namespace detail {

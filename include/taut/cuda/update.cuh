@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../../../cuda/vector.hpp"
+#include "kernel/vector.cuh"
 #include "update_launch.hpp"
 
 namespace taut::cuda {

@@ -1,7 +1,7 @@
 #pragma once
 // How kernels are launched, and where their dynamic shared memory is: the only places where nvcc and the
 // emulator, which runs kernels on the CPU (tests/cuda_emulator), differ. Kernels use nothing that is not
-// here, in block.hpp or in vector.hpp, but CUDA's own vocabulary (`threadIdx`, `__syncthreads`,
+// here, in block.cuh or in vector.cuh, but CUDA's own vocabulary (`threadIdx`, `__syncthreads`,
 // `__shfl_xor_sync`…), which the emulator has too.
 //
 // Kernels and the functions they call that have static shared memory must be of internal linkage (an unnamed

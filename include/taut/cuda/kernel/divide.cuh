@@ -2,7 +2,7 @@
 // Division by a number that many threads divide by, without the dozens of instructions that it takes
 // otherwise. Source: Granlund and Montgomery, "Division by invariant integers using multiplication", 1994.
 
-#include "launch.hpp"
+#include "launch.cuh"
 
 namespace taut::cuda {
 

@@ -1,9 +1,9 @@
 #pragma once
 // How kernels that walk over a plan (map_plan.hpp) find the operands' elements.
 
-#include "../include/taut/cuda/map_plan.hpp"
-#include "divide.hpp"
-#include "vector.hpp"
+#include "../map_plan.hpp"
+#include "divide.cuh"
+#include "vector.cuh"
 
 namespace taut::cuda {
 

@@ -4,8 +4,8 @@
 // team's row stays in the caches. Where a row starts off a multiple of 16 bytes, its elements are read one by
 // one.
 
-#include "block.hpp"
-#include "vector.hpp"
+#include "block.cuh"
+#include "vector.cuh"
 
 namespace taut::cuda {
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "launch.hpp"
+#include "launch.cuh"
 
 namespace taut::cuda {
 

@@ -6,8 +6,8 @@
 // of each group of rows in between, whose number depends on the matrix alone: results are the same bits on
 // every device.
 
-#include "block.hpp"
-#include "vector.hpp"
+#include "block.cuh"
+#include "vector.cuh"
 
 namespace taut::cuda {
 

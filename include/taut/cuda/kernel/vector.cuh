@@ -4,7 +4,7 @@
 
 #include <taut/core/bfloat16.hpp>
 
-#include "launch.hpp"
+#include "launch.cuh"
 
 namespace taut::cuda {
 
