@@ -26,6 +26,9 @@ namespace taut::test {
 
 using Float = BasicCpuArray<float>;
 using Double = BasicCpuArray<double>;
+#if TAUT_TEST_CUDA
+using CudaHalf = BasicCudaTensor<bfloat16>;
+#endif
 
 /// An operator applied to operands of type T: to lvalues, and to rvalues.
 template <class T> struct Program {
@@ -40,6 +43,7 @@ struct Programs {
   Program<Grad<Grad<Double>>> grad_grad;
 #if TAUT_TEST_CUDA
   Program<CudaTensor> cuda;
+  Program<CudaHalf> cuda_half;
   Program<Grad<CudaTensor>> grad_cuda;
   Program<Grad<Grad<CudaTensor>>> grad_grad_cuda;
 #else
@@ -69,6 +73,7 @@ template <int N, class F> Programs programs_without_gradient(const F& f) {
   Programs all;
 #if TAUT_TEST_CUDA
   all.cuda = program<CudaTensor, N>(f);
+  all.cuda_half = program<CudaHalf, N>(f);
 #else
   all.single = program<Float, N>(f);
   all.plain = program<Double, N>(f);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -100,8 +99,7 @@ void compare_ulps(const std::string& what, const Reference& got, const Reference
   const auto tolerance = [&](std::size_t i) {
     const double size = std::abs(expected.values[i]);
     const double scale = expected.scale.empty() ? size : std::max(size, expected.scale[i]);
-    return ulps * std::max(scale * static_cast<double>(std::numeric_limits<E>::epsilon()),
-                           static_cast<double>(std::numeric_limits<E>::denorm_min()));
+    return ulps * std::max(scale * Precision<E>::epsilon, Precision<E>::smallest);
   };
   compare(what, got, expected, tolerance, complaints);
 }

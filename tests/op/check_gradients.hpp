@@ -186,8 +186,7 @@ inline void compare_with_differences(const Case& c, const std::string& what, con
 template <class T> double gradient_tolerance(const Case& c, const Reference& right, double terms) {
   using E = typename T::Element;
   const double ulps = Leaf<T>::tolerance * (std::is_same_v<E, float> ? c.gradient_ulps : 64);
-  return ulps * static_cast<double>(std::numeric_limits<E>::epsilon()) *
-         (largest_size(right) + std::sqrt(std::max(terms, 1.0)));
+  return ulps * Precision<E>::epsilon * (largest_size(right) + std::sqrt(std::max(terms, 1.0)));
 }
 
 /// Compares gradients with those that have been found right.

@@ -3,6 +3,7 @@
 // is, and how tensors come to it and back.
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -62,12 +63,22 @@ template <class E> struct Leaf<BasicCpuArray<E>> {
   static BasicCpuArray<E> placed(BasicCpuArray<E> x, std::size_t) { return x; }
 };
 
+/// The relative precision of a type of elements, and its smallest positive number.
+template <class E> struct Precision {
+  static constexpr double epsilon = static_cast<double>(std::numeric_limits<E>::epsilon());
+  static constexpr double smallest = static_cast<double>(std::numeric_limits<E>::denorm_min());
+};
+
 #if TAUT_TEST_CUDA
+template <> struct Precision<bfloat16> { static constexpr double epsilon = 0x1p-7, smallest = 0x1p-133; };
+
 /// The CUDA leaf computes on images of each layout. The elementary functions of GPUs have errors of up to 4
 /// units in the last place, and sums are accumulated in float.
-template <> struct Leaf<CudaTensor> {
-  static constexpr const char* name = "float on CUDA";
-  static constexpr double tolerance = 4;
+template <class E> struct Leaf<BasicCudaTensor<E>> {
+  using T = BasicCudaTensor<E>;
+  static constexpr bool half = std::is_same_v<E, bfloat16>;
+  static constexpr const char* name = half ? "bfloat16 on CUDA" : "float on CUDA";
+  static constexpr double tolerance = half ? 1 : 4;
 
   /// Of how many operands one has its channels last; none if 0.
   struct Setting {
@@ -99,7 +110,7 @@ template <> struct Leaf<CudaTensor> {
     static inline std::size_t every_ = 0;
   };
 
-  static CudaTensor placed(const CudaTensor& x, std::size_t k) {
+  static T placed(const T& x, std::size_t k) {
     const bool last = Using::every_ > 0 && k % Using::every_ == 0 && x.shape().rank() == 4;
     return last ? x.in_layout(cuda::Layout::channels_last) : x;
   }

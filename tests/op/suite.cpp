@@ -31,6 +31,7 @@ Complaints check_values(const Case& c) {
   for_each_shapes(c, c.all_shapes(), complaints, [&](const Shapes& shapes) {
 #if TAUT_TEST_CUDA
     check_values(c, c.call.cuda, shapes, complaints);
+    check_values(c, c.call.cuda_half, shapes, complaints);
 #else
     check_values(c, c.call.single, shapes, complaints);
     check_values(c, c.call.plain, shapes, complaints);

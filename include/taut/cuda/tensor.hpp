@@ -39,7 +39,9 @@ inline void check_count(std::string_view function, std::size_t count, const Shap
 }  // namespace cuda
 
 /// A tensor of E, float or bfloat16 (or std::int64_t for indices), on a GPU. Copies share the memory, which
-/// nobody changes while it is shared. What makes one throws `DeviceError` where there is no device.
+/// nobody changes while it is shared. What makes one throws `DeviceError` where there is no device. A tensor
+/// that goes to another thread, and so to another stream, has to be complete by then: that thread may use it
+/// once `cuda::synchronize(cuda::current_stream())` has returned in the one that made it.
 template <class E> class BasicCudaTensor {
  public:
   using tensor_tag = void;
