@@ -1,7 +1,7 @@
 // Batch normalisation over images with the channels last, in one pass each: statistics, result, sums of the
 // gradient, gradient. All of it waits for memory, so nothing is stored that can be computed again from what
 // is read anyway: a ReLU's mask comes from x. Threads lie over the matrix of pixels and channels as
-// columns.hpp says. Everything is computed in float; all of the outputs is overwritten.
+// columns.cuh says. Everything is computed in float; all of the outputs is overwritten.
 
 #include "taut/cuda/batch_norm_launch.hpp"
 

@@ -1,6 +1,6 @@
 // Cross-entropy, its gradient and selection by label. The forward pass keeps nothing: the gradient computes
 // the softmax of each row again from the logits, which costs less than to store it. A team of threads takes a
-// row (rows.hpp); the losses of the rows are summed by one block in a fixed order, in double. A label that is
+// row (rows.cuh); the losses of the rows are summed by one block in a fixed order, in double. A label that is
 // no class makes NaN of what depends on it, and is never used as an index. All of the outputs is overwritten.
 
 #include "taut/cuda/cross_entropy_launch.hpp"

@@ -1,5 +1,5 @@
 // Max pooling over images with the channels last. A thread takes neighbouring channels of a window
-// (columns.hpp) and reads the window once. The gradient is gathered, so that no two threads add to one
+// (columns.cuh) and reads the window once. The gradient is gathered, so that no two threads add to one
 // element: first the place of each window's largest element is written down, then each pixel adds up the
 // windows that it is the largest of, in row-major order. All of the outputs is overwritten.
 

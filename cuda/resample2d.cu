@@ -1,5 +1,5 @@
 // Average pooling and upsampling of images with the channels last: one kernel for all, and one for their
-// adjoints. A thread takes neighbouring channels of a place of the result (columns.hpp) and sums, in float
+// adjoints. A thread takes neighbouring channels of a place of the result (columns.cuh) and sums, in float
 // and row by row, what the operator's own rule says that the place takes. The adjoint is gathered, so that no
 // two threads add to one element and the order is fixed: the places that take a pixel are neighbours, and
 // their ends are found by bisection. All of the outputs is overwritten.

@@ -1,4 +1,4 @@
-// Softmax and its logarithm. Along the last axis a team of threads takes a row (rows.hpp); along another one
+// Softmax and its logarithm. Along the last axis a team of threads takes a row (rows.cuh); along another one
 // a thread takes a column, so that the threads of a warp read neighbours. Three passes: maximum, sum of
 // exponentials, result; the first from memory, the others from the caches. All is computed in float. All of
 // the output is overwritten.

@@ -11,10 +11,10 @@
 #include <cmath>
 #include <string_view>
 
-namespace {
+namespace taut::test {
 
 /// a x / (1 + |x|) + y
-struct ScaledSoftsign : taut::op::Elementwise {
+struct ScaledSoftsign : op::Elementwise {
   static constexpr std::string_view name = "scaled_softsign";
   float a = 1;
 
@@ -31,14 +31,14 @@ struct SignDescent {
   double lr = 0.1;
 
   template <class S> constexpr void operator()(S& p, S g) const {
-    p = p - S(lr) * taut::select(g < S(0), S(-1), S(1));
+    p = p - S(lr) * select(g < S(0), S(-1), S(1));
   }
 };
 
-}  // namespace
+}  // namespace taut::test
 
-TAUT_CUDA_MAP(ScaledSoftsign, 2)
-TAUT_CUDA_UPDATE(SignDescent)
+TAUT_CUDA_MAP(taut::test::ScaledSoftsign, 2)
+TAUT_CUDA_UPDATE(taut::test::SignDescent)
 
 namespace taut::test {
 namespace {
@@ -52,7 +52,7 @@ template <class T> std::vector<std::vector<float>> derivatives(const std::vector
   {
     Grad<Grad<T>> inner_x = Grad<Grad<T>>(x).track();
     Tape<Grad<T>> inner;
-    const auto y = map(ScaledSoftsign{.a = 3}, inner_x, Grad<Grad<T>>(T::full({}, 0.5f)));
+    const auto y = map(ScaledSoftsign{{}, 3}, inner_x, Grad<Grad<T>>(T::full({}, 0.5f)));
     inner.backward(sum(square(y)));
     slope = inner_x.grad();
   }

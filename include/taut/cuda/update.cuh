@@ -34,11 +34,11 @@ __device__ void update_vector(const Rule& rule, float scale, const UpdatePointer
   const std::int64_t left = item.size - i;
   Vector<E> parameter = load_vector(item.parameter + i, left);
   const Vector<E> gradient = load_vector(item.gradient + i, left);
-  Vector<E> states[States > 0 ? States : 1] = {load_vector(item.state[K] + i, left)...};
+  [[maybe_unused]] Vector<E> states[States > 0 ? States : 1] = {load_vector(item.state[K] + i, left)...};
 #pragma unroll
   for (int k = 0; k < vector_size<E>; ++k) {
     float p = static_cast<float>(parameter[k]);
-    float s[States > 0 ? States : 1] = {static_cast<float>(states[K][k])...};
+    [[maybe_unused]] float s[States > 0 ? States : 1] = {static_cast<float>(states[K][k])...};
     rule(p, scale * static_cast<float>(gradient[k]), s[K]...);
     parameter[k] = static_cast<E>(p);
     ((states[K][k] = static_cast<E>(s[K])), ...);
