@@ -3,15 +3,18 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taut)
-install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
 install(TARGETS taut EXPORT taut-targets)
+if(TAUT_HAS_CUDA)
+  install(TARGETS taut_cuda EXPORT taut-targets)
+endif()
 install(EXPORT taut-targets NAMESPACE taut:: DESTINATION ${config_dir})
 
 configure_package_config_file(cmake/taut-config.cmake.in taut-config.cmake INSTALL_DESTINATION ${config_dir})
 write_basic_package_version_file(taut-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/taut-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/taut-config-version.cmake
-  cmake/FindoneDNN.cmake cmake/FindRapidJSON.cmake cmake/Findstb.cmake cmake/Findxsimd.cmake
+  cmake/FindcuDNN.cmake cmake/FindoneDNN.cmake cmake/FindRapidJSON.cmake cmake/Findstb.cmake cmake/Findxsimd.cmake
   DESTINATION ${config_dir})
 
 set(pc_cflags "-DTAUT_HAS_ONEDNN=${TAUT_HAS_ONEDNN} -DTAUT_HAS_STB=${TAUT_HAS_STB}")

@@ -19,6 +19,8 @@ taut_report("stb_image" ${TAUT_HAS_STB} "${stb_VERSION}"
   "image files (PNG, JPEG) cannot be read: apt install libstb-dev")
 taut_report("zlib     " ${TAUT_HAS_ZLIB} "${ZLIB_VERSION_STRING}"
   "compressed data sets (.gz) cannot be read: apt install zlib1g-dev")
+taut_report("CUDA     " ${TAUT_HAS_CUDA} "${CUDAToolkit_VERSION}, cuDNN ${cuDNN_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}"
+  "models cannot run on GPUs: ${cuda_reason}")
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   message(STATUS "  CMAKE_BUILD_TYPE is not set, so that nothing is optimised: configure with -DCMAKE_BUILD_TYPE=Release")
 endif()

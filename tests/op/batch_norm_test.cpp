@@ -67,8 +67,9 @@ constexpr auto residual_program = [](const auto& x, const auto& weight, const au
 };
 constexpr auto constant_program = [](const auto& x, const auto& weight, const auto& bias) {
   using X = std::remove_cvref_t<decltype(x)>;
+  using E = typename X::Element;
   const auto c = x.shape()[1];
-  const auto statistics = concat(0, X::full({1, c}, 0.25f), X::full({1, c}, 2.0f));
+  const auto statistics = concat(0, X::full({1, c}, E(0.25f)), X::full({1, c}, E(2.0f)));
   return batch_norm_by(statistics, x, weight, bias, {.relu = true});
 };
 

@@ -3,6 +3,9 @@
 // it is to be tried on.
 
 #include <taut/cpu/cpu.hpp>
+#if TAUT_TEST_CUDA
+#include <taut/cuda/cuda.hpp>
+#endif
 #include <taut/interpret/grad.hpp>
 #include <taut/interpret/shape_tensor.hpp>
 
@@ -23,6 +26,9 @@ namespace taut::test {
 
 using Float = BasicCpuArray<float>;
 using Double = BasicCpuArray<double>;
+#if TAUT_TEST_CUDA
+using CudaHalf = BasicCudaTensor<bfloat16>;
+#endif
 
 /// An operator applied to operands of type T: to lvalues, and to rvalues.
 template <class T> struct Program {
@@ -30,14 +36,22 @@ template <class T> struct Program {
   std::function<T(std::vector<T>&)> by_move;
 };
 
-/// The same operator for every interpretation that the suite runs it on.
+/// The same operator for every interpretation that the suite runs it on. With TAUT_TEST_CUDA that is the CUDA
+/// leaf; of the others only what its derivatives are compared with is there then.
 struct Programs {
+  Program<Grad<Double>> grad;
+  Program<Grad<Grad<Double>>> grad_grad;
+#if TAUT_TEST_CUDA
+  Program<CudaTensor> cuda;
+  Program<CudaHalf> cuda_half;
+  Program<Grad<CudaTensor>> grad_cuda;
+  Program<Grad<Grad<CudaTensor>>> grad_grad_cuda;
+#else
   Program<Float> single;
   Program<Double> plain;
   Program<ShapeTensor> shapes;
   Program<Grad<Float>> grad_single;
-  Program<Grad<Double>> grad;
-  Program<Grad<Grad<Double>>> grad_grad;
+#endif
 };
 
 template <class T, int N, class F> Program<T> program(const F& f) {
@@ -54,15 +68,32 @@ template <class T, int N, class F> Program<T> program(const F& f) {
           }};
 }
 
-/// The programs that apply a function of N tensors.
-template <int N, class F> Programs programs(const F& f) {
-  return {program<Float, N>(f),       program<Double, N>(f),       program<ShapeTensor, N>(f),
-          program<Grad<Float>, N>(f), program<Grad<Double>, N>(f), program<Grad<Grad<Double>>, N>(f)};
+/// The programs that apply a function of N tensors which `Grad` does not have.
+template <int N, class F> Programs programs_without_gradient(const F& f) {
+  Programs all;
+#if TAUT_TEST_CUDA
+  all.cuda = program<CudaTensor, N>(f);
+  all.cuda_half = program<CudaHalf, N>(f);
+#else
+  all.single = program<Float, N>(f);
+  all.plain = program<Double, N>(f);
+  all.shapes = program<ShapeTensor, N>(f);
+#endif
+  return all;
 }
 
-/// The same for an operator that `Grad` does not have.
-template <int N, class F> Programs programs_without_gradient(const F& f) {
-  return {program<Float, N>(f), program<Double, N>(f), program<ShapeTensor, N>(f), {}, {}, {}};
+/// The programs that apply a function of N tensors.
+template <int N, class F> Programs programs(const F& f) {
+  Programs all = programs_without_gradient<N>(f);
+  all.grad = program<Grad<Double>, N>(f);
+  all.grad_grad = program<Grad<Grad<Double>>, N>(f);
+#if TAUT_TEST_CUDA
+  all.grad_cuda = program<Grad<CudaTensor>, N>(f);
+  all.grad_grad_cuda = program<Grad<Grad<CudaTensor>>, N>(f);
+#else
+  all.grad_single = program<Grad<Float>, N>(f);
+#endif
+  return all;
 }
 
 using Generator = std::mt19937_64;

@@ -1,23 +1,18 @@
 #pragma once
-// What the checks of the suite share: complaints, settings of the CPU leaf, comparison of tensors.
+// What the checks of the suite share: complaints, operands, comparison of tensors.
 
 #include <taut/core/error.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "leaf.hpp"
 #include "suite.hpp"
 
 namespace taut::test {
-
-template <class E> constexpr const char* element_name() {
-  return std::is_same_v<E, float> ? "float" : "double";
-}
 
 inline std::string number(double value) {
   char text[32];
@@ -30,39 +25,6 @@ inline std::string describe(const Shapes& shapes) {
   for (const auto& shape : shapes) text += (text.empty() ? "" : " x ") + to_string(shape);
   return text;
 }
-
-/// How the CPU leaf is to compute.
-struct Setting {
-  bool onednn;
-  int threads;
-};
-
-inline const std::vector<Setting>& settings() {
-  static const std::vector<Setting> all{{true, 1}, {true, 2}, {false, 1}, {false, 2}};
-  return all;
-}
-
-inline std::string describe(const Setting& setting) {
-  return std::string(setting.onednn ? "oneDNN" : "portable") + ", threads " + std::to_string(setting.threads);
-}
-
-/// Holds a setting while in scope.
-class Using {
- public:
-  explicit Using(const Setting& setting) : threads_(threads()) {
-    cpu::use_onednn(setting.onednn);
-    set_threads(setting.threads);
-  }
-  ~Using() {
-    cpu::use_onednn(true);
-    set_threads(threads_);
-  }
-  Using(const Using&) = delete;
-  Using& operator=(const Using&) = delete;
-
- private:
-  int threads_;
-};
 
 /// A generator whose numbers depend on the case and the shapes only.
 inline Generator seeded(const Case& c, const Shapes& shapes) {
@@ -83,19 +45,21 @@ template <class E> std::vector<Reference> fill_operands(const Case& c, const Sha
   return operands;
 }
 
-template <class E> BasicCpuArray<E> to_array(const Reference& x) {
-  const std::vector<E> values(x.values.begin(), x.values.end());
-  return BasicCpuArray<E>::from_host(values, x.shape);
+/// A reference as operand k of a leaf.
+template <class T> T to_tensor(const Reference& x, std::size_t k = 0) {
+  const std::vector<typename T::Element> values(x.values.begin(), x.values.end());
+  return Leaf<T>::placed(T::from_host(values, x.shape), k);
 }
 
-template <class E> std::vector<BasicCpuArray<E>> to_arrays(const std::vector<Reference>& xs) {
-  std::vector<BasicCpuArray<E>> arrays;
-  for (const auto& x : xs) arrays.push_back(to_array<E>(x));
-  return arrays;
+template <class T> std::vector<T> to_tensors(const std::vector<Reference>& xs) {
+  std::vector<T> tensors;
+  for (std::size_t k = 0; k < xs.size(); ++k) tensors.push_back(to_tensor<T>(xs[k], k));
+  return tensors;
 }
 
-template <class E> Reference to_reference(const BasicCpuArray<E>& x) {
-  return {x.shape(), std::vector<double>(x.data(), x.data() + x.shape().size())};
+template <class T> Reference to_reference(const T& x) {
+  const auto values = x.to_host();
+  return {x.shape(), std::vector<double>(values.begin(), values.end())};
 }
 
 /// Whether two numbers agree to `tolerance`; NaN agrees with NaN, an infinity with itself.
@@ -135,15 +99,14 @@ void compare_ulps(const std::string& what, const Reference& got, const Reference
   const auto tolerance = [&](std::size_t i) {
     const double size = std::abs(expected.values[i]);
     const double scale = expected.scale.empty() ? size : std::max(size, expected.scale[i]);
-    return ulps * std::max(scale * static_cast<double>(std::numeric_limits<E>::epsilon()),
-                           static_cast<double>(std::numeric_limits<E>::denorm_min()));
+    return ulps * std::max(scale * Precision<E>::epsilon, Precision<E>::smallest);
   };
   compare(what, got, expected, tolerance, complaints);
 }
 
-/// Complains unless the array still holds `expected` bit for bit.
-template <class E>
-void expect_unchanged(const std::string& what, const BasicCpuArray<E>& x, const Reference& expected,
+/// Complains unless the tensor still holds `expected` bit for bit.
+template <class T>
+void expect_unchanged(const std::string& what, const T& x, const Reference& expected,
                       Complaints& complaints) {
   compare(
       what + " was changed", to_reference(x), expected, [](std::size_t) { return 0.0; }, complaints);

@@ -98,12 +98,11 @@ using Gradients = std::vector<std::optional<Reference>>;
 
 /// Differentiates ⟨cotangent, op(operands)⟩ by the operands in `tracked`. Complains if anything that is not
 /// a gradient changes on the way.
-template <class E>
-Gradients differentiate(const std::string& what, const Program<Grad<BasicCpuArray<E>>>& call,
-                        const Point& point, unsigned tracked, Passing passing, Complaints& complaints) {
-  using T = BasicCpuArray<E>;
+template <class T>
+Gradients differentiate(const std::string& what, const Program<Grad<T>>& call, const Point& point,
+                        unsigned tracked, Passing passing, Complaints& complaints) {
   std::vector<Grad<T>> leaves;
-  for (const auto& x : point.operands) leaves.emplace_back(to_array<E>(x));
+  for (auto& x : to_tensors<T>(point.operands)) leaves.emplace_back(std::move(x));
   for (std::size_t k = 0; k < leaves.size(); ++k)
     if (contains(tracked, k)) leaves[k].track();
 
@@ -120,7 +119,7 @@ Gradients differentiate(const std::string& what, const Program<Grad<BasicCpuArra
   }
 
   const Reference result = to_reference(y.value());
-  const T cotangent = to_array<E>(point.cotangent);
+  const T cotangent = to_tensor<T>(point.cotangent);
   if (tape.recorded(y)) tape.backward(y, cotangent);
   expect_unchanged(what + ", the cotangent", cotangent, point.cotangent, complaints);
   expect_unchanged(what + ", the result", y.value(), result, complaints);
@@ -183,13 +182,18 @@ inline void compare_with_differences(const Case& c, const std::string& what, con
                          " instead of " + number(expected));
 }
 
+/// How far gradients may be off that are sums over `terms` elements each.
+template <class T> double gradient_tolerance(const Case& c, const Reference& right, double terms) {
+  using E = typename T::Element;
+  const double ulps = Leaf<T>::tolerance * (std::is_same_v<E, float> ? c.gradient_ulps : 64);
+  return ulps * Precision<E>::epsilon * (largest_size(right) + std::sqrt(std::max(terms, 1.0)));
+}
+
 /// Compares gradients with those that have been found right.
-template <class E>
+template <class T>
 void compare_with_right_ones(const Case& c, const std::string& what, const Point& point, unsigned tracked,
                              double factor, const Gradients& gradients, const Gradients& right,
                              Complaints& complaints) {
-  constexpr bool single = std::is_same_v<E, float>;
-  const double epsilon = static_cast<double>(std::numeric_limits<E>::epsilon());
   for (std::size_t k = 0; k < gradients.size(); ++k) {
     const bool expected = contains(tracked, k) && c.operands[k].differentiable;
     if (!expect_presence(what, gradients, k, expected, point.operands[k].shape, complaints)) continue;
@@ -199,27 +203,25 @@ void compare_with_right_ones(const Case& c, const std::string& what, const Point
     // Where a gradient is summed over an axis along which its operand was repeated, errors add up.
     const double terms = static_cast<double>(point.cotangent.values.size()) /
                          static_cast<double>(std::max<std::size_t>(want.values.size(), 1));
-    const double scale = largest_size(want) + std::sqrt(std::max(terms, 1.0));
-    const double tolerance = (single ? c.gradient_ulps : 64) * epsilon * scale;
+    const double tolerance = gradient_tolerance<T>(c, want, terms);
     compare(
         what + ", the gradient by operand " + std::to_string(k), *gradients[k], want,
         [=](std::size_t) { return tolerance; }, complaints);
   }
 }
 
-template <class E>
-void check_gradients(const Case& c, const Program<Grad<BasicCpuArray<E>>>& call, const Point& point,
-                     const std::string& where, bool thorough, const Gradients& right,
-                     Complaints& complaints) {
+template <class T>
+void check_gradients(const Case& c, const Program<Grad<T>>& call, const Point& point, const Shapes& shapes,
+                     const std::string& where, const Gradients& right, Complaints& complaints) {
   const unsigned all = subset_count(c.operands.size()) - 1;
-  for (const auto& setting : settings()) {
-    const Using scope(setting);
-    for (unsigned tracked = thorough ? 1 : all; tracked <= all; ++tracked)
+  for (const auto& setting : Leaf<T>::settings(shapes)) {
+    const typename Leaf<T>::Using scope(setting);
+    for (unsigned tracked = is_small(shapes) ? 1 : all; tracked <= all; ++tracked)
       for (const auto passing : {Passing::lvalues, Passing::rvalues, Passing::twice}) {
-        const std::string what = where + " of " + element_name<E>() + ", " + describe(setting) + ", " +
+        const std::string what = where + " of " + Leaf<T>::name + ", " + setting.describe() + ", " +
                                  to_string(passing) + ", tracked" + describe_subset(tracked);
-        const auto gradients = differentiate<E>(what, call, point, tracked, passing, complaints);
-        compare_with_right_ones<E>(c, what, point, tracked, passing == Passing::twice ? 2 : 1, gradients,
+        const auto gradients = differentiate(what, call, point, tracked, passing, complaints);
+        compare_with_right_ones<T>(c, what, point, tracked, passing == Passing::twice ? 2 : 1, gradients,
                                    right, complaints);
       }
   }
@@ -228,11 +230,15 @@ void check_gradients(const Case& c, const Program<Grad<BasicCpuArray<E>>>& call,
 inline void check_gradients(const Case& c, const Shapes& shapes, Complaints& complaints) {
   const std::string where = "gradient of " + c.name + " " + describe(shapes);
   const Point point = make_point(c, shapes);
-  const auto right = differentiate<double>(where, c.call.grad, point, subset_count(shapes.size()) - 1,
-                                           Passing::lvalues, complaints);
+  const auto right =
+      differentiate(where, c.call.grad, point, subset_count(shapes.size()) - 1, Passing::lvalues, complaints);
+#if TAUT_TEST_CUDA
+  check_gradients(c, c.call.grad_cuda, point, shapes, where, right, complaints);
+#else
   compare_with_differences(c, where, point, right, complaints);
-  check_gradients<float>(c, c.call.grad_single, point, where, is_small(shapes), right, complaints);
-  check_gradients<double>(c, c.call.grad, point, where, is_small(shapes), right, complaints);
+  check_gradients(c, c.call.grad_single, point, shapes, where, right, complaints);
+  check_gradients(c, c.call.grad, point, shapes, where, right, complaints);
+#endif
 }
 
 }  // namespace taut::test

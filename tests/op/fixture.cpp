@@ -94,24 +94,24 @@ void compare_points(const std::string& what, const Fixture& fixture, int operand
   }
 }
 
-template <class E>
-void check_fixture(const Fixture& fixture, const Program<BasicCpuArray<E>>& call,
-                   const Program<Grad<BasicCpuArray<E>>>& grad_call, const Tolerance& tolerance,
-                   const std::vector<Difference>& differences, Complaints& complaints) {
-  using T = BasicCpuArray<E>;
-  const std::string name = fixture.name + " of " + element_name<E>();
+template <class T>
+void check_fixture(const Fixture& fixture, const Program<T>& call, const Program<Grad<T>>& grad_call,
+                   const Tolerance& tolerance, const std::vector<Difference>& differences,
+                   Complaints& complaints) {
+  const std::string name = fixture.name + " of " + Leaf<T>::name;
+  const Tolerance allowed{Leaf<T>::tolerance * tolerance.ulps, tolerance.floor};
   const auto check = [&](const std::string& what, int operand, const T& got, const Reference& expected) {
-    compare_points<E>(name + what, fixture, operand, to_reference(got), expected, tolerance, differences,
-                      complaints);
+    compare_points<typename T::Element>(name + what, fixture, operand, to_reference(got), expected, allowed,
+                                        differences, complaints);
   };
-  check("", -1, call.by_reference(to_arrays<E>(fixture.operands)), fixture.out);
+  check("", -1, call.by_reference(to_tensors<T>(fixture.operands)), fixture.out);
   if (!fixture.has_gradient) return;
   std::vector<Grad<T>> leaves;
-  for (const auto& x : fixture.operands) leaves.push_back(Grad<T>(to_array<E>(x)).track());
+  for (const auto& x : to_tensors<T>(fixture.operands)) leaves.push_back(Grad<T>(x).track());
   Tape<T> tape;
   const Grad<T> y = grad_call.by_reference(leaves);
   check(" for Grad", -1, y.value(), fixture.out);
-  tape.backward(y, to_array<E>(fixture.cotangent));
+  tape.backward(y, to_tensor<T>(fixture.cotangent));
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const Reference& expected = fixture.gradients.at(k);
     const std::string by = ", the gradient by operand " + std::to_string(k);
@@ -146,10 +146,14 @@ std::vector<Fixture> read_fixtures(const std::string& file) {
 Complaints check_fixture(const Fixture& fixture, const Programs& call, const Tolerance& tolerance,
                          const std::vector<Difference>& differences) {
   Complaints complaints;
+#if TAUT_TEST_CUDA
+  if (fixture.single) check_fixture(fixture, call.cuda, call.grad_cuda, tolerance, differences, complaints);
+#else
   if (fixture.single)
-    check_fixture<float>(fixture, call.single, call.grad_single, tolerance, differences, complaints);
+    check_fixture(fixture, call.single, call.grad_single, tolerance, differences, complaints);
   else
-    check_fixture<double>(fixture, call.plain, call.grad, tolerance, differences, complaints);
+    check_fixture(fixture, call.plain, call.grad, tolerance, differences, complaints);
+#endif
   return complaints;
 }
 

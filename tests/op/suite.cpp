@@ -29,9 +29,14 @@ std::size_t most_shown() { return std::getenv("TAUT_ALL_COMPLAINTS") ? std::size
 Complaints check_values(const Case& c) {
   Complaints complaints;
   for_each_shapes(c, c.all_shapes(), complaints, [&](const Shapes& shapes) {
-    check_values<float>(c, c.call.single, shapes, complaints);
-    check_values<double>(c, c.call.plain, shapes, complaints);
+#if TAUT_TEST_CUDA
+    check_values(c, c.call.cuda, shapes, complaints);
+    check_values(c, c.call.cuda_half, shapes, complaints);
+#else
+    check_values(c, c.call.single, shapes, complaints);
+    check_values(c, c.call.plain, shapes, complaints);
     check_shape(c, shapes, complaints);
+#endif
   });
   for (const auto& shapes : c.rejected) check_rejected(c, shapes, complaints);
   return complaints;

@@ -53,8 +53,11 @@ class DataError : public Error {
 /// A call to a device's library failed.
 class DeviceError : public Error {
  public:
-  DeviceError(const std::string& call, int code)
-      : Error(call + " failed with code " + std::to_string(code)), code_(code) {}
+  /// `meaning`, if it is known, says what the code stands for or what to do.
+  DeviceError(const std::string& call, int code, const std::string& meaning = "")
+      : Error(meaning + (meaning.empty() ? "" : " (") + call + " failed with code " + std::to_string(code) +
+              (meaning.empty() ? "" : ")")),
+        code_(code) {}
 
   int code() const { return code_; }
 

@@ -41,20 +41,21 @@ namespace detail {
 
 // The standard functions differ in their last bits between libraries and devices. These are made of
 // operations that IEEE 754 rounds in one way only, with every multiply-add explicit, so they give the same
-// bits everywhere.
+// bits everywhere. They are `constexpr`, although they call functions that are not, so that kernels on
+// devices can call them; only templates may be both.
 
 /// The polynomial in z with these coefficients, the highest power's first.
-template <std::size_t n> double polynomial(const double (&coefficients)[n], double z) {
+template <std::size_t n> constexpr double polynomial(const double (&coefficients)[n], double z) {
   double value = coefficients[0];
   for (std::size_t i = 1; i < n; ++i) value = std::fma(value, z, coefficients[i]);
   return value;
 }
 
 /// log(x) for a positive normal `x`, within 2 units in the last place.
-inline double exact_log(double x) {
+template <std::same_as<double> D> constexpr D exact_log(D x) {
   // log m = 2 atanh(s) = 2 (s + s^3/3 + s^5/5 + ...) with |s| <= 0.172
-  static constexpr double series[] = {1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13,
-                                      1. / 11, 1. / 9,  1. / 7,  1. / 5,  1. / 3};
+  constexpr double series[] = {1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13,
+                               1. / 11, 1. / 9,  1. / 7,  1. / 5,  1. / 3};
   const auto pattern = std::bit_cast<std::uint64_t>(x);
   int exponent = static_cast<int>(pattern >> 52) - 1023;
   double m = std::bit_cast<double>((pattern & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000);
@@ -68,26 +69,26 @@ inline double exact_log(double x) {
 }
 
 /// {cos(2 pi u), sin(2 pi u)} for u in [0, 1), within 1e-15.
-inline std::array<double, 2> exact_circle(double u) {
+template <std::same_as<double> D> constexpr std::array<D, 2> exact_circle(D u) {
   // Taylor's series: the reciprocals of 16!, 14!, ..., 0! and of 17!, 15!, ..., 1!, with alternating signs
-  static constexpr double cosine_series[] = {1. / 20922789888000,
-                                             -1. / 87178291200,
-                                             1. / 479001600,
-                                             -1. / 3628800,
-                                             1. / 40320,
-                                             -1. / 720,
-                                             1. / 24,
-                                             -1. / 2,
-                                             1.};
-  static constexpr double sine_series[] = {1. / 355687428096000,
-                                           -1. / 1307674368000,
-                                           1. / 6227020800,
-                                           -1. / 39916800,
-                                           1. / 362880,
-                                           -1. / 5040,
-                                           1. / 120,
-                                           -1. / 6,
-                                           1.};
+  constexpr double cosine_series[] = {1. / 20922789888000,
+                                      -1. / 87178291200,
+                                      1. / 479001600,
+                                      -1. / 3628800,
+                                      1. / 40320,
+                                      -1. / 720,
+                                      1. / 24,
+                                      -1. / 2,
+                                      1.};
+  constexpr double sine_series[] = {1. / 355687428096000,
+                                    -1. / 1307674368000,
+                                    1. / 6227020800,
+                                    -1. / 39916800,
+                                    1. / 362880,
+                                    -1. / 5040,
+                                    1. / 120,
+                                    -1. / 6,
+                                    1.};
   const int quarter = static_cast<int>(std::fma(u, 4.0, 0.5));
   const double x = 6.283185307179586 * std::fma(static_cast<double>(quarter), -0.25, u);  // |x| <= pi/4
   const double z = x * x;
@@ -145,13 +146,15 @@ struct RandomStream {
   }
 
   /// Standard normal, always finite. Elements 2j and 2j + 1 are `normal_pair<E>(j)`.
-  template <RandomElement E> E normal(std::uint64_t i) const { return normal_pair<E>(i / 2)[i % 2]; }
+  template <RandomElement E> constexpr E normal(std::uint64_t i) const {
+    return normal_pair<E>(i / 2)[i % 2];
+  }
 
   /// Two independent standard normal numbers by Box and Muller's transform, sqrt(-2 log u) {cos, sin}(2 pi v)
   /// with u in (0, 1]. For float u and v are 32-bit words, for double 53 bits of two words. |result| is at
   /// most 6.67 for float and 8.58 for double. The same bits on every backend (unless compiled with
   /// -ffast-math).
-  template <RandomElement E> std::array<E, 2> normal_pair(std::uint64_t j) const {
+  template <RandomElement E> constexpr std::array<E, 2> normal_pair(std::uint64_t j) const {
     double u = 0, v = 0;
     if constexpr (std::same_as<E, float>) {
       const auto words = block(j / 2);

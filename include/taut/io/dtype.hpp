@@ -10,6 +10,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "../core/bfloat16.hpp"
+
 namespace taut::io {
 
 /// The type of a stored tensor's elements.
@@ -53,11 +55,6 @@ constexpr float f16_to_float(std::uint16_t half) {
   }
   const std::uint32_t wide_exponent = exponent == 0x1F ? 0xFFu : exponent + (127 - 15);
   return std::bit_cast<float>(sign | wide_exponent << 23 | fraction << 13);
-}
-
-/// The value of a bfloat16 number, exactly: it is the upper half of a float.
-constexpr float bf16_to_float(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 namespace detail {
@@ -115,7 +112,8 @@ void convert(DType dtype, std::span<const std::byte> bytes, std::span<T> out) {
     case DType::f16:
       return convert_each(bytes, out, 2, [=](const std::byte* from) { return f16_to_float(half(from)); });
     case DType::bf16:
-      return convert_each(bytes, out, 2, [=](const std::byte* from) { return bf16_to_float(half(from)); });
+      return convert_each(bytes, out, 2,
+                          [=](const std::byte* from) { return float(bfloat16::from_bits(half(from))); });
     case DType::i64:
     case DType::i32:
     case DType::i16:

@@ -1,0 +1,146 @@
+// Convolutions by cuDNN. A problem is planned when it first occurs; of the plans that cuDNN proposes, the
+// first few are run and the fastest is kept, unless the stream is being captured, when the first is taken.
+// Plans and the handle are one device's and are used under its lock, since cuDNN does not say which of its
+// engines may run in two threads at once: what is serialised is only the putting of work into streams.
+
+#include "taut/cuda/conv2d_launch.hpp"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "conv_plan.hpp"
+#include "taut/core/bfloat16.hpp"
+#include "taut/cuda/buffer.hpp"
+#include "taut/cuda/precision.hpp"
+#include "timing.hpp"
+
+namespace taut::cuda {
+
+namespace {
+
+/// How many plans are timed.
+constexpr std::size_t most_candidates = 6;
+
+/// Where the operands of a problem are.
+struct ConvPointers {
+  const void *x = nullptr, *w = nullptr, *y = nullptr, *bias = nullptr;
+};
+
+void run(cudnnHandle_t handle, const ConvPlan& plan, const ConvPointers& at, Stream stream) {
+  const Buffer workspace =
+      plan.workspace > 0 ? Buffer::allocate(static_cast<std::size_t>(plan.workspace)) : Buffer();
+  const std::int64_t names[] = {operand_x, operand_w, operand_y, operand_bias};
+  const void* const pointers[] = {at.x, at.w, at.y, at.bias};
+  const std::size_t count = at.bias ? 4 : 3;
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, names, count)
+      .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers, count)
+      .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, {workspace.data(stream)})
+      .finalize();
+  check_cudnn("cudnnBackendExecute", cudnnBackendExecute(handle, plan.plan.get(), pack.get()));
+}
+
+/// What one device knows of convolutions.
+class ConvEngine {
+ public:
+  explicit ConvEngine(int device) : device_(describe_device(device)) {
+    check_cudnn("cudnnCreate", cudnnCreate(&handle_));
+  }
+
+  /// Computes a problem; returns false, with nothing done, if there is no plan for it.
+  bool compute(const ConvProblem& problem, const ConvPointers& at, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    check_cudnn("cudnnSetStream", cudnnSetStream(handle_, reinterpret_cast<cudaStream_t>(stream)));
+    Choice& choice = choices_[problem.key()];
+    if (!choice.planned) {
+      choice.plans = plan_convolution(problem, device_, most_candidates);
+      choice.planned = true;
+    }
+    if (choice.plans.empty()) return false;
+    if (choice.plans.size() > 1 && can_time(stream)) {
+      const auto best = fastest(choice.plans.size(), stream,
+                                [&](std::size_t i) { run(handle_, choice.plans[i], at, stream); });
+      ConvPlan plan = std::move(choice.plans[best]);
+      choice.plans.clear();
+      choice.plans.push_back(std::move(plan));
+    }
+    run(handle_, choice.plans.front(), at, stream);
+    return true;
+  }
+
+ private:
+  struct Choice {
+    std::vector<ConvPlan> plans;  ///< one, once it has been chosen
+    bool planned = false;
+  };
+
+  std::mutex mutex_;
+  Descriptor device_;
+  cudnnHandle_t handle_ = nullptr;
+  std::map<ConvProblem::Key, Choice> choices_;
+};
+
+/// The engine of the current device; throws `DeviceError` if there is none. Engines are never destroyed:
+/// buffers and threads may outlive the program's globals.
+ConvEngine& engine() {
+  static std::mutex mutex;
+  static auto& engines = *new std::map<int, std::unique_ptr<ConvEngine>>;
+  const int device = current_device();
+  const std::lock_guard lock(mutex);
+  auto& engine = engines[device];
+  if (!engine) engine = std::make_unique<ConvEngine>(device);
+  return *engine;
+}
+
+template <class E> ConvProblem problem_of(ConvKind kind, const ConvGeometry& geometry) {
+  constexpr bool half = std::is_same_v<E, bfloat16>;
+  return {.kind = kind, .geometry = geometry, .half = half, .tf32 = !half && tf32_allowed()};
+}
+
+void compute(const ConvProblem& problem, const ConvPointers& at, Stream stream) {
+  if (!engine().compute(problem, at, stream))
+    throw DeviceError("plan_convolution", 0,
+                      "conv2d: cuDNN has no way to convolve " + to_string(problem.geometry.x()) + " with " +
+                          to_string(problem.geometry.kernels()) + " on this device; use the CPU");
+}
+
+}  // namespace
+
+template <class E>
+bool launch_conv2d(const ConvGeometry& geometry, const E* x, const E* kernels, const E* bias, E* y,
+                   Stream stream) {
+  ConvProblem problem = problem_of<E>(ConvKind::forward, geometry);
+  if (bias != nullptr) {
+    problem.bias = true;
+    if (engine().compute(problem, {x, kernels, y, bias}, stream)) return true;
+    problem.bias = false;
+  }
+  compute(problem, {x, kernels, y}, stream);
+  return false;
+}
+
+template <class E>
+void launch_conv2d_data_gradient(const ConvGeometry& geometry, const E* dy, const E* kernels, E* dx,
+                                 Stream stream) {
+  compute(problem_of<E>(ConvKind::data_gradient, geometry), {dx, kernels, dy}, stream);
+}
+
+template <class E>
+void launch_conv2d_weight_gradient(const ConvGeometry& geometry, const E* dy, const E* x, E* dw,
+                                   Stream stream) {
+  compute(problem_of<E>(ConvKind::weight_gradient, geometry), {x, dw, dy}, stream);
+}
+
+template bool launch_conv2d(const ConvGeometry&, const float*, const float*, const float*, float*, Stream);
+template bool launch_conv2d(const ConvGeometry&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
+                            Stream);
+template void launch_conv2d_data_gradient(const ConvGeometry&, const float*, const float*, float*, Stream);
+template void launch_conv2d_data_gradient(const ConvGeometry&, const bfloat16*, const bfloat16*, bfloat16*,
+                                          Stream);
+template void launch_conv2d_weight_gradient(const ConvGeometry&, const float*, const float*, float*, Stream);
+template void launch_conv2d_weight_gradient(const ConvGeometry&, const bfloat16*, const bfloat16*, bfloat16*,
+                                            Stream);
+
+}  // namespace taut::cuda

@@ -1,0 +1,27 @@
+#pragma once
+// The launcher of matrix products, as both the tensors' side and the library's side see it.
+
+#include <compare>
+#include <cstdint>
+
+#include "device.hpp"
+
+namespace taut::cuda {
+
+/// One product, or a batch of them: C = op(A) op(B), where op transposes if asked to. A is [m, k] in memory,
+/// or [k, m] with `transpose_a`; B is [k, n], or [n, k] with `transpose_b`; C is [m, n]. All are row-major.
+struct Product {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  /// Elements between the items of a batch; 0 where the whole batch shares the operand.
+  std::int64_t stride_a = 0, stride_b = 0;
+
+  friend auto operator<=>(const Product&, const Product&) = default;
+};
+
+/// C = op(A) op(B) + bias for each item of the batch, none of whose extents is 0. `bias`, of n elements, is
+/// added to every row; it may be null. Sums are floats. For E float or bfloat16.
+template <class E>
+void launch_matmul(const Product& product, const E* a, const E* b, const E* bias, E* c, Stream stream);
+
+}  // namespace taut::cuda

@@ -1,0 +1,68 @@
+#pragma once
+// Update rules of optimizers on the device: all parameters of a model in one launch, or a few.
+
+#include <span>
+#include <vector>
+
+#include "../optim/update.hpp"
+#include "reduce.hpp"
+#include "tensor.hpp"
+#include "update_launch.hpp"
+
+namespace taut {
+
+namespace cuda {
+
+/// The tensor's elements for writing in place, in the given layout; if its memory is shared or lies
+/// otherwise, of a fresh copy that takes its place.
+template <class E> E* writable(BasicCudaTensor<E>& x, Layout layout) {
+  if (x.layout() != layout) x = x.in_layout(layout);
+  if (!x.unique()) {
+    auto copy = BasicCudaTensor<E>::uninitialized(x.shape(), layout);
+    copy_on_device(copy.mutable_data(), x.data(), x.bytes(), current_stream());
+    x = std::move(copy);
+  }
+  return x.mutable_data();
+}
+
+}  // namespace cuda
+
+/// Σ g² over all gradients. Waits for the device.
+template <class E, int States>
+double sum_of_squares(std::span<const optim::UpdateItem<BasicCudaTensor<E>, States>> items) {
+  const auto chunks = [](const auto& item) {
+    return (item.gradient->shape().size() + cuda::squares_chunk - 1) / cuda::squares_chunk;
+  };
+  std::int64_t count = 0;
+  for (const auto& item : items) count += chunks(item);
+  auto partial = CudaTensor::uninitialized({count});
+  float* at = partial.mutable_data();
+  for (const auto& item : items) {
+    cuda::launch_squares(item.gradient->shape().size(), item.gradient->data(), at, cuda::current_stream());
+    at += chunks(item);
+  }
+  return static_cast<double>(eval(op::Sum{}, partial).item());
+}
+
+/// Applies an update rule in place to all parameters and states, with the gradients multiplied by `scale`. A
+/// parameter takes its gradient's layout, once: the gradients of convolutions' kernels have the channels
+/// last.
+template <class Rule, class E, int States>
+void apply_update(const Rule& rule, double scale,
+                  std::span<const optim::UpdateItem<BasicCudaTensor<E>, States>> items) {
+  std::vector<BasicCudaTensor<E>> gradients;  // in their parameters' layouts
+  std::vector<cuda::UpdatePointers<E, States>> pointers;
+  for (const auto& item : items) {
+    const auto layout = cuda::common_layout(item.parameter->layout(), item.gradient->layout());
+    gradients.push_back(item.gradient->in_layout(layout));
+    auto& at = pointers.emplace_back();
+    at.parameter = cuda::writable(*item.parameter, layout);
+    at.gradient = gradients.back().data();
+    for (std::size_t k = 0; k < item.state.size(); ++k) at.state[k] = cuda::writable(*item.state[k], layout);
+    at.size = item.parameter->shape().size();
+  }
+  cuda::launch_update<Rule, E>(rule, static_cast<float>(scale), pointers.data(),
+                               static_cast<int>(pointers.size()), cuda::current_stream());
+}
+
+}  // namespace taut

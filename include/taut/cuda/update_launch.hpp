@@ -1,0 +1,31 @@
+#pragma once
+// The launchers of optimizers' passes over all parameters, as both the tensors' side and the kernels' side
+// see them.
+
+#include <cstdint>
+
+#include "device.hpp"
+
+namespace taut::cuda {
+
+/// One parameter's elements, gradient and states on the device.
+template <class E, int States> struct UpdatePointers {
+  E* parameter;
+  const E* gradient;
+  E* state[States > 0 ? States : 1];
+  std::int64_t size;
+};
+
+/// rule(p, scale g, states…) for all elements of `count` parameters, for E float. Defined in update.cuh for
+/// the rules that a `.cu` file names.
+template <class Rule, class E>
+void launch_update(const Rule& rule, float scale, const UpdatePointers<E, Rule::states>* items, int count,
+                   Stream stream);
+
+/// Elements of a gradient that one partial sum of squares is of.
+inline constexpr std::int64_t squares_chunk = 16384;
+
+/// Writes the sum of squares of each chunk of n elements, in order, for E float or bfloat16.
+template <class E> void launch_squares(std::int64_t n, const E* from, float* to, Stream stream);
+
+}  // namespace taut::cuda

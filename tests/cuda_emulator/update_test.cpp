@@ -1,0 +1,115 @@
+// Optimizers on the device: the same parameters as on the CPU after some steps, in every layout.
+
+#include <gtest/gtest.h>
+#include <taut/cpu/cpu.hpp>
+#include <taut/cuda/cuda.hpp>
+#include <taut/optim/adam_rule.hpp>
+#include <taut/optim/sgd_rule.hpp>
+
+#include <cmath>
+
+namespace taut::test {
+namespace {
+
+/// The tensors of one parameter.
+template <class T, int States> struct Parameter {
+  T value, gradient;
+  std::array<T, States> state;
+};
+
+/// More parameters than one launch takes, of sizes around those of vectors and chunks.
+std::vector<Shape> shapes() {
+  std::vector<Shape> all{{0}, {1}, {3}, {4096}, {4097}, {3, 5, 2, 2}, {20000}, {0, 2}, {8, 3, 3, 3}};
+  for (std::int64_t n = 1; n < 120; ++n) all.push_back({n});
+  return all;
+}
+
+template <class T, int States> std::vector<Parameter<T, States>> make_parameters(std::uint64_t seed) {
+  Rng rng{seed};
+  std::vector<Parameter<T, States>> all;
+  for (const Shape& shape : shapes()) {
+    auto& p = all.emplace_back();
+    p.value = T::normal(shape, 0, 1, rng);
+    p.gradient = T::normal(shape, 0, 1, rng);
+    for (auto& state : p.state) state = T::zeros(shape);
+  }
+  return all;
+}
+
+template <class T, int States>
+std::vector<optim::UpdateItem<T, States>> items_of(std::vector<Parameter<T, States>>& parameters) {
+  std::vector<optim::UpdateItem<T, States>> items;
+  for (auto& p : parameters) {
+    items.push_back({&p.value, &p.gradient, {}});
+    for (std::size_t k = 0; k < p.state.size(); ++k) items.back().state[k] = &p.state[k];
+  }
+  return items;
+}
+
+template <class T, class Rule>
+std::vector<Parameter<T, Rule::states>> after_steps(Rule rule, bool channels_last) {
+  auto parameters = make_parameters<T, Rule::states>(5);
+  for (int step = 1; step <= 3; ++step) {
+    if constexpr (requires { rule.begin_step(step); }) rule.begin_step(step);
+    if constexpr (!std::same_as<T, CpuArray>)
+      for (auto& p : parameters)
+        if (channels_last && p.value.shape().rank() == 4)
+          p.gradient = p.gradient.in_layout(cuda::Layout::channels_last);
+    const auto items = items_of(parameters);
+    apply_update(rule, 0.5, std::span<const optim::UpdateItem<T, Rule::states>>(items));
+  }
+  return parameters;
+}
+
+template <class Rule> void expect_same(const Rule& rule) {
+  const auto expected = after_steps<CpuArray>(rule, false);
+  for (const bool channels_last : {false, true}) {
+    const auto got = after_steps<CudaTensor>(rule, channels_last);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto compare = [&](const CudaTensor& x, const CpuArray& y) {
+        const auto a = x.to_host(), b = y.to_host();
+        ASSERT_EQ(a.size(), b.size());
+        for (std::size_t k = 0; k < a.size(); ++k)
+          ASSERT_NEAR(a[k], b[k], 4e-6 * std::max(1.0f, std::abs(b[k]))) << i << ", element " << k;
+      };
+      compare(got[i].value, expected[i].value);
+      for (std::size_t k = 0; k < expected[i].state.size(); ++k)
+        compare(got[i].state[k], expected[i].state[k]);
+    }
+  }
+}
+
+TEST(CudaUpdate, IsThatOfTheCpu) {
+  expect_same(optim::SgdRule{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2, .nesterov = true});
+  expect_same(optim::AdamRule<false>{.lr = 0.01, .weight_decay = 1e-2});
+  expect_same(optim::AdamRule<true>{.lr = 0.01});
+}
+
+TEST(CudaUpdate, TakesTheGradientsLayoutOnce) {
+  auto parameters = after_steps<CudaTensor>(optim::SgdRule{}, true);
+  for (const auto& p : parameters)
+    EXPECT_EQ(p.value.layout() == cuda::Layout::channels_last, p.value.shape().rank() == 4);
+}
+
+TEST(CudaUpdate, LeavesSharedParametersToTheOthers) {
+  auto parameters = make_parameters<CudaTensor, 1>(7);
+  const auto before = parameters[4].value;
+  const auto values = before.to_host();
+  const auto items = items_of(parameters);
+  apply_update(optim::SgdRule{.lr = 1}, 1, std::span<const optim::UpdateItem<CudaTensor, 1>>(items));
+  EXPECT_EQ(before.to_host(), values);
+  EXPECT_NE(parameters[4].value.to_host(), values);
+}
+
+TEST(CudaUpdate, SumsSquares) {
+  auto parameters = make_parameters<CudaTensor, 1>(9);
+  auto expected = make_parameters<CpuArray, 1>(9);
+  const auto items = items_of(parameters);
+  const auto expected_items = items_of(expected);
+  const double sum = sum_of_squares(std::span<const optim::UpdateItem<CudaTensor, 1>>(items));
+  const double right = sum_of_squares(std::span<const optim::UpdateItem<CpuArray, 1>>(expected_items));
+  EXPECT_NEAR(sum, right, 1e-6 * right);
+}
+
+}  // namespace
+}  // namespace taut::test
