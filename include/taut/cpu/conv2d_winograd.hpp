@@ -6,8 +6,9 @@
 // 36 vectors of channels, each of which meets one matrix of transformed kernels; transformed back, the 36
 // products are the tile. That is 36 multiplications where the definition has 144. A thread takes some tiles
 // at a time through all three stages, so few that what passes from stage to stage stays in its second-level
-// cache. Images lie in blocks of as many channels as a SIMD register holds, kernels are transformed once and
-// kept until they change.
+// cache; where the transformed kernels are larger than all that, the threads share the tiles and each
+// multiplies by its part of the kernels, which so pass through the caches once. Images lie in blocks of as
+// many channels as a SIMD register holds, kernels are transformed once and kept until they change.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,91 +16,9 @@
 #include "array.hpp"
 #include "conv_ending.hpp"
 #include "conv_geometry.hpp"
-#include "gemm_tile.hpp"
+#include "winograd_transform.hpp"
 
 namespace taut::cpu::winograd {
-
-inline constexpr std::int64_t lanes = blocked::Sizes<float>::lanes;
-inline constexpr int tile = 4, window = 6, places = window * window;
-
-typedef float Vector __attribute__((vector_size(blocked::vector_bytes)));
-
-/// A row of a tile, window or kernel, for as many channels as a vector holds.
-template <int n> struct Row { Vector at[n]; };
-
-// The transforms evaluate polynomials at 0, ±a, ±b and infinity. With these a and b, which are exact,
-// rounding errors are a fraction of those with the textbook's 1 and 2.
-inline constexpr float a = 0.625f, b = 1.5f, a2 = a * a, b2 = b * b, a3 = a2 * a, b3 = b2 * b;
-inline constexpr float at_0 = 1 / (a2 * b2), at_a = 1 / (2 * a2 * (a2 - b2)), at_b = 1 / (2 * b2 * (b2 - a2));
-
-/// Bᵀ d: of a row of an image's window.
-inline Row<6> transform_window(const Row<6>& d) {
-  const Vector even_a = d.at[4] - b2 * d.at[2], odd_a = d.at[3] - b2 * d.at[1];
-  const Vector even_b = d.at[4] - a2 * d.at[2], odd_b = d.at[3] - a2 * d.at[1];
-  return {{d.at[4] - (a2 + b2) * d.at[2] + a2 * b2 * d.at[0], even_a + a * odd_a, even_a - a * odd_a,
-           even_b + b * odd_b, even_b - b * odd_b, d.at[5] - (a2 + b2) * d.at[3] + a2 * b2 * d.at[1]}};
-}
-
-/// G w: of a row of a kernel.
-inline Row<6> transform_kernel(const Row<3>& w) {
-  const Vector even_a = at_a * w.at[0] + at_a * a2 * w.at[2], even_b = at_b * w.at[0] + at_b * b2 * w.at[2];
-  return {{at_0 * w.at[0], even_a + at_a * a * w.at[1], even_a - at_a * a * w.at[1],
-           even_b + at_b * b * w.at[1], even_b - at_b * b * w.at[1], w.at[2]}};
-}
-
-/// Aᵀ m: a row of the tile from a row of products.
-inline Row<4> tile_of_products(const Row<6>& m) {
-  const Vector even_a = m.at[1] + m.at[2], odd_a = m.at[1] - m.at[2];
-  const Vector even_b = m.at[3] + m.at[4], odd_b = m.at[3] - m.at[4];
-  return {{m.at[0] + even_a + even_b, a * odd_a + b * odd_b, a2 * even_a + b2 * even_b,
-           m.at[5] + a3 * odd_a + b3 * odd_b}};
-}
-
-/// A y: the adjoint of `tile_of_products`, of a row of a tile's gradient.
-inline Row<6> transform_tile(const Row<4>& y) {
-  const Vector even_a = y.at[0] + a2 * y.at[2], odd_a = a * y.at[1] + a3 * y.at[3];
-  const Vector even_b = y.at[0] + b2 * y.at[2], odd_b = b * y.at[1] + b3 * y.at[3];
-  return {{y.at[0], even_a + odd_a, even_a - odd_a, even_b + odd_b, even_b - odd_b, y.at[3]}};
-}
-
-/// Gᵀ u: the adjoint of `transform_kernel`.
-inline Row<3> kernel_of_products(const Row<6>& u) {
-  const Vector even_a = at_a * (u.at[1] + u.at[2]), even_b = at_b * (u.at[3] + u.at[4]);
-  return {{at_0 * u.at[0] + even_a + even_b, at_a * a * (u.at[1] - u.at[2]) + at_b * b * (u.at[3] - u.at[4]),
-           u.at[5] + a2 * even_a + b2 * even_b}};
-}
-
-/// Transforms both axes of a square: element (i, j) is `read(i, j)`, the result's is given to `write(i, j,
-/// value)`.
-template <int n, int m, class Read, class Write>
-[[gnu::always_inline]] inline void transform(Row<m> (*const row)(const Row<n>&), const Read& read,
-                                             const Write& write) {
-  Row<n> columns[m];
-#pragma GCC unroll 6
-  for (int i = 0; i < n; ++i) {
-    Row<n> from;
-#pragma GCC unroll 6
-    for (int j = 0; j < n; ++j) from.at[j] = read(i, j);
-    const Row<m> to = row(from);
-#pragma GCC unroll 6
-    for (int j = 0; j < m; ++j) columns[j].at[i] = to.at[j];
-  }
-#pragma GCC unroll 6
-  for (int j = 0; j < m; ++j) {
-    const Row<m> to = row(columns[j]);
-#pragma GCC unroll 6
-    for (int i = 0; i < m; ++i) write(i, j, to.at[i]);
-  }
-}
-
-/// Reads a square whose neighbours are `row` and `column` floats apart.
-inline auto reader(const float* from, std::int64_t row, std::int64_t column) {
-  return [=](int i, int j) -> Vector { return blocked::load(from + i * row + j * column); };
-}
-
-inline auto writer(float* to, std::int64_t row, std::int64_t column) {
-  return [=](int i, int j, const Vector& value) { blocked::store<float>(to + i * row + j * column, value); };
-}
 
 /// The images that a convolution takes or gives, in blocks of `lanes` channels.
 struct Image {
@@ -119,6 +38,14 @@ struct Problem {
   std::int64_t tiles_h() const { return (to.h + tile - 1) / tile; }
   std::int64_t tiles_w() const { return (to.w + tile - 1) / tile; }
   std::int64_t tiles() const { return n * tiles_h() * tiles_w(); }
+
+  /// From place to place of the transformed kernels; like that of tiles, it leads from one cache set to
+  /// another.
+  std::int64_t kernel_step() const { return from.channels * to.channels + lanes; }
+  /// Whether the transformed kernels are larger than the transforms of all tiles.
+  bool kernels_prevail() const {
+    return tiles() * (from.channels + to.channels) <= from.channels * to.channels;
+  }
 };
 
 /// Whether the algorithm can compute this convolution and its gradients.
@@ -220,7 +147,7 @@ inline void write_tiles(const Problem& p, const float* m, std::int64_t step, std
 /// The transformed kernels: u [place][panel][channel of the image][channel of the result in the panel], a
 /// panel being two vectors wide, or one if that is the rest.
 inline void transform_kernels(const Problem& p, const float* w, float* u) {
-  const auto in = p.from.channels, out = p.to.channels, step = in * out;
+  const auto in = p.from.channels, out = p.to.channels, step = p.kernel_step();
   const auto of_in = p.turned ? out * 9 : 9, of_out = p.turned ? 9 : in * 9;
   const auto transform_block = [=](std::int64_t block) {
     const auto panel = block / 2 * 2, width = std::min<std::int64_t>(2, out / lanes - panel) * lanes;
@@ -256,7 +183,7 @@ inline Buffer transformed(const Problem& p, const CpuArray& kernels) {
   Buffer form = from.form(own);
   if (form) return form;
   taut::cpu::detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
-  form = Buffer::allocate(static_cast<std::size_t>(places * p.from.channels * p.to.channels) * sizeof(float));
+  form = Buffer::allocate(static_cast<std::size_t>(places * p.kernel_step()) * sizeof(float));
   transform_kernels(p, kernels.data(), reinterpret_cast<float*>(form.data()));
   if (from.form(used_before))
     from.keep_form(own, form);
@@ -265,31 +192,47 @@ inline Buffer transformed(const Problem& p, const CpuArray& kernels) {
   return form;
 }
 
-/// In how large parts a thread takes `tiles` tiles: in as few of at most `most` as there have to be.
-inline std::int64_t tiles_at_once(std::int64_t tiles, std::int64_t most) {
+/// The transforms of some tiles: `from` and `to` [place][tile][channel] of the two images.
+struct Workspace {
+  std::int64_t from_step, to_step;  ///< from place to place, and from one cache set to another
+  Buffer memory;
+  float *from, *to;
+
+  Workspace(const Problem& p, std::int64_t tiles)
+      : from_step(tiles * p.from.channels + lanes),
+        to_step(tiles * p.to.channels + lanes),
+        memory(Buffer::allocate(static_cast<std::size_t>(places * (from_step + to_step)) * sizeof(float))),
+        from(reinterpret_cast<float*>(memory.data())),
+        to(from + places * from_step) {}
+};
+
+/// How many tiles a thread takes at once: in as few turns as it can, of no more than half of a second-level
+/// cache of 2 MiB has room for, or than make up for the `reads` of the transformed kernels that a turn costs.
+inline std::int64_t tiles_at_once(const Problem& p, std::int64_t tiles, std::int64_t reads) {
+  constexpr std::int64_t floats = std::int64_t{1} << 18, height = blocked::Sizes<float>::height;
+  const auto in = p.from.channels, out = p.to.channels;
+  const auto most = std::max(
+      {height, floats / (places * (in + out)) / height * height, reads * in * out / (2 * (in + out))});
   const auto each = (tiles + threads() - 1) / threads(), turns = (each + most - 1) / most;
   return blocked::padded((each + turns - 1) / turns, blocked::tile_unit);
 }
 
-/// How many tiles fill half of a second-level cache of 2 MiB with what passes from stage to stage.
-inline std::int64_t tiles_in_cache(std::int64_t channels) {
-  constexpr std::int64_t floats = std::int64_t{1} << 18, height = blocked::Sizes<float>::height;
-  return std::max(height, floats / (places * channels) / height * height);
-}
-
-/// m = v u at each place, for `count` tiles.
-inline void multiply(std::int64_t in, std::int64_t out, std::int64_t count, const float* v,
-                     std::int64_t v_step, const float* u, float* m, std::int64_t m_step) {
+/// m = v u at the places [first, last), for `count` tiles.
+inline void multiply(const Problem& p, std::int64_t first, std::int64_t last, std::int64_t count,
+                     const float* u, Workspace& w) {
   constexpr std::int64_t height = blocked::Sizes<float>::height;
-  for (std::int64_t place = 0; place < places; ++place, v += v_step, u += in * out, m += m_step)
+  const auto in = p.from.channels, out = p.to.channels;
+  for (auto place = first; place < last; ++place)
     for (std::int64_t column = 0; column < out; column += 2 * lanes) {
       const auto vectors = std::min<std::int64_t>(2, (out - column) / lanes);
-      const blocked::View<float> kernels{u + column * in, vectors * lanes, 1};
+      const blocked::View<float> kernels{u + place * p.kernel_step() + column * in, vectors * lanes, 1};
+      const float* const v = w.from + place * w.from_step;
+      float* const m = w.to + place * w.to_step + column;
       for (std::int64_t t = 0; t < count; t += height) {
         const auto units =
             std::min(height, blocked::padded(count - t, blocked::tile_unit)) / blocked::tile_unit;
         blocked::tile_kernel<float>(
-            units, vectors)({in, {v + t * in, in, 1}, kernels, nullptr, 0, m + t * out + column, out});
+            units, vectors)({in, {v + t * in, in, 1}, kernels, nullptr, 0, m + t * out, out});
       }
     }
 }
@@ -297,20 +240,27 @@ inline void multiply(std::int64_t in, std::int64_t out, std::int64_t count, cons
 /// y = the convolution of x with transformed kernels.
 inline void convolve(const Problem& p, const float* x, const float* u, const ConvEpilogue& epilogue,
                      float* y) {
-  const auto in = p.from.channels, out = p.to.channels, tiles = p.tiles();
-  const auto most = tiles_at_once(tiles, tiles_in_cache(in + out));
-  const auto v_step = most * in + lanes,
-             m_step = most * out + lanes;  // places apart from one cache set to another
+  const auto tiles = p.tiles();
+  if (p.kernels_prevail()) {
+    Workspace w(p, blocked::padded(tiles, blocked::tile_unit));
+    parallel_for(tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+      transform_windows(p, x, begin, end, w.from + begin * p.from.channels, w.from_step);
+    });
+    parallel_for(places, 1,
+                 [&](std::int64_t begin, std::int64_t end) { multiply(p, begin, end, tiles, u, w); });
+    parallel_for(tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+      write_tiles(p, w.to + begin * p.to.channels, w.to_step, begin, end, epilogue, y);
+    });
+    return;
+  }
+  const auto most = tiles_at_once(p, tiles, 1);
   parallel_for((tiles + most - 1) / most, 1, [&](std::int64_t begin, std::int64_t end) {
-    const auto scratch =
-        Buffer::allocate(static_cast<std::size_t>(places * (v_step + m_step)) * sizeof(float));
-    float* const v = reinterpret_cast<float*>(scratch.data());
-    float* const m = v + places * v_step;
+    Workspace w(p, most);
     for (auto t = begin * most; t < std::min(tiles, end * most); t += most) {
       const auto stop = std::min(tiles, t + most);
-      transform_windows(p, x, t, stop, v, v_step);
-      multiply(in, out, stop - t, v, v_step, u, m, m_step);
-      write_tiles(p, m, m_step, t, stop, epilogue, y);
+      transform_windows(p, x, t, stop, w.from, w.from_step);
+      multiply(p, 0, places, stop - t, u, w);
+      write_tiles(p, w.to, w.to_step, t, stop, epilogue, y);
     }
   });
 }
@@ -328,17 +278,20 @@ inline void transform_tiles(const Problem& p, const float* dy, std::int64_t begi
   }
 }
 
-/// u += vᵀ z at each place, or = if `first`, in the order of transformed kernels.
-inline void multiply_adjoint(std::int64_t in, std::int64_t out, std::int64_t count, const float* v,
-                             std::int64_t v_step, const float* z, std::int64_t z_step, float* u, bool first) {
+/// u += vᵀ z at the places [first, last), or = if `fresh`, in the order of transformed kernels.
+inline void multiply_adjoint(const Problem& p, std::int64_t first, std::int64_t last, std::int64_t count,
+                             const Workspace& w, float* u, bool fresh) {
   constexpr std::int64_t height = blocked::Sizes<float>::height;
-  for (std::int64_t place = 0; place < places; ++place, v += v_step, z += z_step, u += in * out)
+  const auto in = p.from.channels, out = p.to.channels;
+  for (auto place = first; place < last; ++place)
     for (std::int64_t column = 0; column < out; column += 2 * lanes) {
       const auto vectors = std::min<std::int64_t>(2, (out - column) / lanes), width = vectors * lanes;
+      const float* const v = w.from + place * w.from_step;
+      const float* const z = w.to + place * w.to_step + column;
       for (std::int64_t c = 0; c < in; c += height) {
-        float* const to = u + column * in + c * width;
+        float* const to = u + place * p.kernel_step() + column * in + c * width;
         blocked::tile_kernel<float>(std::min(height, in - c) / blocked::tile_unit, vectors)(
-            {count, {v + c, 1, in}, {z + column, out, 1}, first ? nullptr : to, width, to, width});
+            {count, {v + c, 1, in}, {z, out, 1}, fresh ? nullptr : to, width, to, width});
       }
     }
 }
@@ -347,15 +300,19 @@ inline void multiply_adjoint(std::int64_t in, std::int64_t out, std::int64_t cou
 inline void gather_kernels(const Problem& p, const float* u, std::int64_t parts, std::int64_t step,
                            float* dw) {
   const auto in = p.from.channels, out = p.to.channels;
+  constexpr std::int64_t ahead = 4;  // processors foresee no more than a few streams of reads
   const auto gather_block = [=](std::int64_t block) {
     const auto panel = block / 2 * 2, width = std::min<std::int64_t>(2, out / lanes - panel) * lanes;
     const float* from = u + panel * lanes * in + block % 2 * lanes;
     float* to = dw + block * lanes * in * 9;
     for (std::int64_t c = 0; c < in; ++c, from += width, to += 9) {
       const auto read = [=](int i, int j) {
-        const float* at = from + (i * window + j) * in * out;
-        Vector sum = blocked::load(at);
-        for (std::int64_t part = 1; part < parts; ++part) sum += blocked::load(at + part * step);
+        const float* at = from + (i * window + j) * p.kernel_step();
+        Vector sum{};
+        for (std::int64_t part = 0; part < parts; ++part, at += step) {
+          __builtin_prefetch(at + ahead * width);
+          sum += blocked::load(at);
+        }
         return sum;
       };
       transform(kernel_of_products, read, [=](int i, int j, const Vector& value) {
@@ -370,28 +327,34 @@ inline void gather_kernels(const Problem& p, const float* u, std::int64_t parts,
 }
 
 /// dw = the gradient by the kernels of a convolution of x, for the gradient dy by its result. Each thread
-/// adds up the transformed kernels of its share of the tiles.
+/// adds up the transformed kernels of its share of the tiles, or of all tiles its share of them.
 inline void differentiate(const Problem& p, const float* x, const float* dy, float* dw) {
-  const auto in = p.from.channels, out = p.to.channels, tiles = p.tiles(), size = places * in * out;
-  // The sums go through the caches once for each turn: a turn is to be no shorter than they are.
-  const auto most = tiles_at_once(tiles, std::max(tiles_in_cache(in + out), in * out / (in + out)));
-  const auto parts = std::min<std::int64_t>(threads(), (tiles + most - 1) / most);
-  const auto share = (tiles + parts - 1) / parts;
-  const auto v_step = most * in + lanes, z_step = most * out + lanes;
+  const auto tiles = p.tiles(), size = places * p.kernel_step();
+  const auto most = tiles_at_once(p, tiles, 2);
+  const auto parts = p.kernels_prevail() ? 1 : std::min<std::int64_t>(threads(), (tiles + most - 1) / most);
   const auto sums = Buffer::allocate(static_cast<std::size_t>(parts * size) * sizeof(float));
   float* const u = reinterpret_cast<float*>(sums.data());
+  if (p.kernels_prevail()) {
+    Workspace w(p, tiles);
+    parallel_for(tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+      transform_windows(p, x, begin, end, w.from + begin * p.from.channels, w.from_step);
+      transform_tiles(p, dy, begin, end, w.to + begin * p.to.channels, w.to_step);
+    });
+    parallel_for(places, 1, [&](std::int64_t begin, std::int64_t end) {
+      multiply_adjoint(p, begin, end, tiles, w, u, true);
+    });
+    return gather_kernels(p, u, parts, size, dw);
+  }
+  const auto share = (tiles + parts - 1) / parts;
   parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
-    const auto scratch =
-        Buffer::allocate(static_cast<std::size_t>(places * (v_step + z_step)) * sizeof(float));
-    float* const v = reinterpret_cast<float*>(scratch.data());
-    float* const z = v + places * v_step;
+    Workspace w(p, most);
     for (auto part = first; part < last; ++part) {
       const auto begin = part * share, end = std::min(tiles, begin + share);
       for (auto t = begin; t < end; t += most) {
         const auto stop = std::min(end, t + most);
-        transform_windows(p, x, t, stop, v, v_step);
-        transform_tiles(p, dy, t, stop, z, z_step);
-        multiply_adjoint(in, out, stop - t, v, v_step, z, z_step, u + part * size, t == begin);
+        transform_windows(p, x, t, stop, w.from, w.from_step);
+        transform_tiles(p, dy, t, stop, w.to, w.to_step);
+        multiply_adjoint(p, 0, places, stop - t, w, u + part * size, t == begin);
       }
     }
   });
