@@ -122,6 +122,18 @@ TYPED_TEST(RandomStreamOf, NormalElementsArePairs) {
   }
 }
 
+TYPED_TEST(RandomStreamOf, NormalElementsOfARangeAreTheSame) {
+  const RandomStream stream = Rng(4).draw(400);
+  for (const std::uint64_t first : {0, 1, 2, 3, 4, 63, 64, 65})
+    for (const std::size_t count : {0, 1, 2, 31, 32, 63, 64, 65, 200}) {
+      std::vector<TypeParam> values(count + 1, 7);
+      stream.normals(first, count, values.data());
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(values[i], stream.normal<TypeParam>(first + i)) << first << ' ' << i;
+      EXPECT_EQ(values.back(), 7) << "beyond the range";
+    }
+}
+
 TYPED_TEST(RandomStreamOf, NormalFollowsBoxAndMuller) {
   const RandomStream stream = Rng(5).draw(20000);
   const double tolerance = 16 * static_cast<double>(std::numeric_limits<TypeParam>::epsilon());

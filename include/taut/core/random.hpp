@@ -3,6 +3,7 @@
 // any backend compute any part of a sequence, in any order, on any number of threads, and get the same
 // numbers.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -44,11 +45,15 @@ namespace detail {
 // bits everywhere. They are `constexpr`, although they call functions that are not, so that kernels on
 // devices can call them; only templates may be both.
 
-/// The polynomial in z with these coefficients, the highest power's first.
+/// The polynomial in z with these coefficients, the highest power's first. Unrolled: vectors are made of
+/// loops without loops inside.
 template <std::size_t n> constexpr double polynomial(const double (&coefficients)[n], double z) {
-  double value = coefficients[0];
-  for (std::size_t i = 1; i < n; ++i) value = std::fma(value, z, coefficients[i]);
-  return value;
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    double value = coefficients[0];
+    ((value = std::fma(value, z, coefficients[I + 1])), ...);
+    return value;
+  }
+  (std::make_index_sequence<n - 1>{});
 }
 
 /// log(x) for a positive normal `x`, within 2 units in the last place.
@@ -57,12 +62,10 @@ template <std::same_as<double> D> constexpr D exact_log(D x) {
   constexpr double series[] = {1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13,
                                1. / 11, 1. / 9,  1. / 7,  1. / 5,  1. / 3};
   const auto pattern = std::bit_cast<std::uint64_t>(x);
-  int exponent = static_cast<int>(pattern >> 52) - 1023;
-  double m = std::bit_cast<double>((pattern & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000);
-  if (m > 1.4142135623730951) {
-    m *= 0.5;
-    ++exponent;
-  }
+  const double mantissa = std::bit_cast<double>((pattern & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000);
+  const bool high = mantissa > 1.4142135623730951;
+  const double m = high ? mantissa * 0.5 : mantissa;
+  const int exponent = static_cast<int>(pattern >> 52) - (high ? 1022 : 1023);
   const double s = (m - 1) / (m + 1), z = s * s;
   const double log_m = std::fma(2 * s, z * polynomial(series, z), 2 * s);
   return std::fma(static_cast<double>(exponent), 0.6931471805599453, log_m);
@@ -93,16 +96,9 @@ template <std::same_as<double> D> constexpr std::array<D, 2> exact_circle(D u) {
   const double x = 6.283185307179586 * std::fma(static_cast<double>(quarter), -0.25, u);  // |x| <= pi/4
   const double z = x * x;
   const double cosine = polynomial(cosine_series, z), sine = x * polynomial(sine_series, z);
-  switch (quarter % 4) {
-    case 0:
-      return {cosine, sine};
-    case 1:
-      return {-sine, cosine};
-    case 2:
-      return {-cosine, -sine};
-    default:
-      return {sine, -cosine};
-  }
+  // Without branches, so that compilers can make vectors of it.
+  const double first = quarter % 2 == 0 ? cosine : sine, second = quarter % 2 == 0 ? sine : cosine;
+  return {(quarter + 1) % 4 < 2 ? first : -first, quarter % 4 < 2 ? second : -second};
 }
 
 }  // namespace detail
@@ -155,22 +151,59 @@ struct RandomStream {
   /// most 6.67 for float and 8.58 for double. The same bits on every backend (unless compiled with
   /// -ffast-math).
   template <RandomElement E> constexpr std::array<E, 2> normal_pair(std::uint64_t j) const {
-    double u = 0, v = 0;
-    if constexpr (std::same_as<E, float>) {
-      const auto words = block(j / 2);
-      u = (words[j % 2 * 2] + 1.0) * 0x1p-32;
-      v = words[j % 2 * 2 + 1] * 0x1p-32;
-    } else {
-      const auto words = block(j);
-      u = to_uniform(words[0], words[1]) + 0x1p-53;
-      v = to_uniform(words[2], words[3]);
-    }
+    constexpr std::uint64_t pairs = std::same_as<E, float> ? 2 : 1;
+    const auto [u, v] = to_unit_square<E>(block(j / pairs), j % pairs);
     const double radius = std::sqrt(-2 * detail::exact_log(u));
     const auto [cosine, sine] = detail::exact_circle(v);
     return {static_cast<E>(radius * cosine), static_cast<E>(radius * sine)};
   }
 
+  /// Elements [first, first + count) of `normal<E>`, to `to`. Compilers make vectors of the loops: it takes a
+  /// tenth of the time of asking for each.
+  template <RandomElement E> void normals(std::uint64_t first, std::size_t count, E* to) const {
+    constexpr std::uint64_t blocks = 16, per_block = std::same_as<E, float> ? 4 : 2;
+    E part[blocks * per_block];
+    for (std::uint64_t done = 0; done < count;) {
+      const std::uint64_t from = (first + done) / per_block, skipped = (first + done) % per_block;
+      normals_of_blocks<E, blocks>(from, part);
+      const auto taken = std::min<std::uint64_t>(blocks * per_block - skipped, count - done);
+      std::copy_n(part + skipped, taken, to + done);
+      done += taken;
+    }
+  }
+
  private:
+  /// The elements of n successive blocks. Each loop does what compilers can make vectors of, or what they
+  /// cannot, such as `block` and a square root that may set `errno`.
+  template <RandomElement E, std::size_t n> void normals_of_blocks(std::uint64_t first, E* to) const {
+    constexpr std::size_t pairs = std::same_as<E, float> ? 2 : 1;
+    double u[pairs * n], v[pairs * n], radius[pairs * n];
+    for (std::size_t k = 0; k < n; ++k) {
+      const auto words = block(first + k);
+      for (std::size_t pair = 0; pair < pairs; ++pair) {
+        const auto [a, b] = to_unit_square<E>(words, pair);
+        u[k * pairs + pair] = a, v[k * pairs + pair] = b;
+      }
+    }
+    for (std::size_t k = 0; k < pairs * n; ++k) radius[k] = -2 * detail::exact_log(u[k]);
+    for (std::size_t k = 0; k < pairs * n; ++k) radius[k] = std::sqrt(radius[k]);
+    for (std::size_t k = 0; k < pairs * n; ++k) {
+      const auto [cosine, sine] = detail::exact_circle(v[k]);
+      to[2 * k] = static_cast<E>(radius[k] * cosine);
+      to[2 * k + 1] = static_cast<E>(radius[k] * sine);
+    }
+  }
+
+  /// What Box and Muller's transform takes for a block's first or second pair: u in (0, 1] and v in [0, 1).
+  template <RandomElement E>
+  static constexpr std::array<double, 2> to_unit_square(const std::array<std::uint32_t, 4>& words,
+                                                        std::size_t pair) {
+    if constexpr (std::same_as<E, float>)
+      return {(words[2 * pair] + 1.0) * 0x1p-32, words[2 * pair + 1] * 0x1p-32};
+    else
+      return {to_uniform(words[0], words[1]) + 0x1p-53, to_uniform(words[2], words[3])};
+  }
+
   static constexpr std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
   static constexpr std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 };

@@ -78,8 +78,9 @@ template <class E> class BasicCpuArray {
   static BasicCpuArray normal(const Shape& shape, E mean, E deviation, Rng& rng) {
     cpu::byte_count(shape, sizeof(E));  // a shape that is refused draws nothing
     const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
-    return generate(shape, [=](std::int64_t i) {
-      return mean + deviation * stream.template normal<E>(static_cast<std::uint64_t>(i));
+    return generate_parts(shape, [=](std::int64_t begin, std::int64_t end, E* to) {
+      stream.normals(static_cast<std::uint64_t>(begin), static_cast<std::size_t>(end - begin), to + begin);
+      for (auto i = begin; i < end; ++i) to[i] = mean + deviation * to[i];
     });
   }
 
@@ -155,11 +156,17 @@ template <class E> class BasicCpuArray {
   }
 
   template <class F> static BasicCpuArray generate(const Shape& shape, F element) {
-    auto array = uninitialized(shape);
-    E* to = array.mutable_data();
-    cpu::parallel_for(shape.size(), cpu::default_grain, [=](std::int64_t begin, std::int64_t end) {
+    return generate_parts(shape, [=](std::int64_t begin, std::int64_t end, E* to) {
       for (std::int64_t i = begin; i < end; ++i) to[i] = element(i);
     });
+  }
+
+  /// `part(begin, end, to)` writes the elements [begin, end) of `to`.
+  template <class F> static BasicCpuArray generate_parts(const Shape& shape, const F& part) {
+    auto array = uninitialized(shape);
+    E* to = array.mutable_data();
+    cpu::parallel_for(shape.size(), cpu::default_grain,
+                      [&](std::int64_t begin, std::int64_t end) { part(begin, end, to); });
     return array;
   }
 
