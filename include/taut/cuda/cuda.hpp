@@ -6,6 +6,7 @@
 #include "cross_entropy.hpp"
 #include "dropout.hpp"
 #include "elementwise.hpp"
+#include "graph.hpp"
 #include "matmul.hpp"
 #include "max_pool2d.hpp"
 #include "movement.hpp"
