@@ -11,6 +11,7 @@
 #include "max_pool2d.hpp"
 #include "movement.hpp"
 #include "precision.hpp"
+#include "prefetched.hpp"
 #include "reduce.hpp"
 #include "resample2d.hpp"
 #include "softmax.hpp"
