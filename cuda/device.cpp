@@ -3,6 +3,7 @@
 #include "taut/cuda/device.hpp"
 
 #include <cuda_runtime_api.h>
+#include <taut/cuda/ongoing_capture.hpp>
 
 #include <cstdio>
 #include <map>
@@ -44,6 +45,7 @@ class DespiteCapture {
 };
 
 cudaStream_t native(Stream stream) { return reinterpret_cast<cudaStream_t>(stream); }
+cudaGraphExec_t native(Graph graph) { return reinterpret_cast<cudaGraphExec_t>(graph); }
 cudaEvent_t native(Event event) { return reinterpret_cast<cudaEvent_t>(event); }
 
 void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, Stream stream) {
@@ -97,7 +99,10 @@ Stream create_stream() {
 
 void destroy_stream(Stream stream) noexcept { (void)cudaStreamDestroy(native(stream)); }
 
-void synchronize(Stream stream) { check("cudaStreamSynchronize", cudaStreamSynchronize(native(stream))); }
+void synchronize(Stream stream) {
+  leave_capture(stream, "waits for the device");
+  check("cudaStreamSynchronize", cudaStreamSynchronize(native(stream)));
+}
 
 Event create_event(bool timed) {
   cudaEvent_t event = nullptr;
@@ -109,6 +114,7 @@ Event create_event(bool timed) {
 void destroy_event(Event event) noexcept { (void)cudaEventDestroy(native(event)); }
 
 void record(Event event, Stream stream) {
+  leave_capture(stream, "records an event");
   check("cudaEventRecord", cudaEventRecord(native(event), native(stream)));
 }
 
@@ -137,6 +143,28 @@ float elapsed_milliseconds(Event begin, Event end) {
   check("cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, native(begin), native(end)));
   return milliseconds;
 }
+
+void begin_capture(Stream stream) {
+  // Taut's own calls that other modes refuse, such as allocations, do not harm a capture.
+  check("cudaStreamBeginCapture", cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeRelaxed));
+}
+
+Graph end_capture(Stream stream) {
+  cudaGraph_t captured = nullptr;
+  check("cudaStreamEndCapture", cudaStreamEndCapture(native(stream), &captured));
+  cudaGraphExec_t graph = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&graph, captured, 0);
+  (void)cudaGraphDestroy(captured);
+  check("cudaGraphInstantiate", code);
+  return reinterpret_cast<Graph>(graph);
+}
+
+void replay(Graph graph, Stream stream) {
+  check("cudaGraphLaunch", cudaGraphLaunch(native(graph), native(stream)));
+}
+
+// One that is still running is freed by the runtime when it is done.
+void destroy_graph(Graph graph) noexcept { (void)cudaGraphExecDestroy(native(graph)); }
 
 void* allocate(std::size_t bytes) {
   require_device();

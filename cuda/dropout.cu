@@ -11,8 +11,9 @@ namespace taut::cuda {
 namespace {
 
 template <class E>
-__global__ void dropout_kernel(std::int64_t n, float p, float scale, RandomStream numbers, const E* from,
-                               E* to) {
+__global__ void dropout_kernel(std::int64_t n, float p, float scale, Argument<RandomStream> random,
+                               const E* from, E* to) {
+  const RandomStream numbers = random.get();
   constexpr int width = vector_size<E>;
   for (auto i = grid_thread() * width; i < n; i += grid_threads() * width) {
     Vector<E> values = load_vector(from + i, n - i);
@@ -32,15 +33,16 @@ __global__ void dropout_kernel(std::int64_t n, float p, float scale, RandomStrea
 }  // namespace
 
 template <class E>
-void launch_dropout(std::int64_t n, float p, float scale, const RandomStream& numbers, const E* from, E* to,
-                    Stream stream) {
+void launch_dropout(std::int64_t n, float p, float scale, const Argument<RandomStream>& numbers,
+                    const E* from, E* to, Stream stream) {
   if (n == 0) return;
   launch(dropout_kernel<E>, blocks_for(n, block_threads * vector_size<E>), block_threads, 0, stream, n, p,
          scale, numbers, from, to);
 }
 
-template void launch_dropout(std::int64_t, float, float, const RandomStream&, const float*, float*, Stream);
-template void launch_dropout(std::int64_t, float, float, const RandomStream&, const bfloat16*, bfloat16*,
+template void launch_dropout(std::int64_t, float, float, const Argument<RandomStream>&, const float*, float*,
                              Stream);
+template void launch_dropout(std::int64_t, float, float, const Argument<RandomStream>&, const bfloat16*,
+                             bfloat16*, Stream);
 
 }  // namespace taut::cuda

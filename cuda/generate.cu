@@ -30,7 +30,8 @@ template <class E> __global__ void fill_kernel(std::int64_t n, E value, E* to) {
 }
 
 template <class E>
-__global__ void uniform_kernel(std::int64_t n, float low, float high, RandomStream numbers, E* to) {
+__global__ void uniform_kernel(std::int64_t n, float low, float high, Argument<RandomStream> random, E* to) {
+  const RandomStream numbers = random.get();
   generate(n, to, [=](std::int64_t i, Vector<E>& vector) {
 #pragma unroll
     for (int k = 0; k < vector_size<E>; k += 4) {
@@ -43,7 +44,9 @@ __global__ void uniform_kernel(std::int64_t n, float low, float high, RandomStre
 }
 
 template <class E>
-__global__ void normal_kernel(std::int64_t n, float mean, float deviation, RandomStream numbers, E* to) {
+__global__ void normal_kernel(std::int64_t n, float mean, float deviation, Argument<RandomStream> random,
+                              E* to) {
+  const RandomStream numbers = random.get();
   generate(n, to, [=](std::int64_t i, Vector<E>& vector) {
 #pragma unroll
     for (int k = 0; k < vector_size<E>; k += 2) {
@@ -68,13 +71,13 @@ template <class E> void launch_fill(std::int64_t n, E value, E* to, Stream strea
 }
 
 template <class E>
-void launch_uniform(std::int64_t n, float low, float high, const RandomStream& numbers, E* to,
+void launch_uniform(std::int64_t n, float low, float high, const Argument<RandomStream>& numbers, E* to,
                     Stream stream) {
   launch_generator<E>(uniform_kernel<E>, n, stream, low, high, numbers, to);
 }
 
 template <class E>
-void launch_normal(std::int64_t n, float mean, float deviation, const RandomStream& numbers, E* to,
+void launch_normal(std::int64_t n, float mean, float deviation, const Argument<RandomStream>& numbers, E* to,
                    Stream stream) {
   launch_generator<E>(normal_kernel<E>, n, stream, mean, deviation, numbers, to);
 }
@@ -82,9 +85,9 @@ void launch_normal(std::int64_t n, float mean, float deviation, const RandomStre
 template void launch_fill(std::int64_t, float, float*, Stream);
 template void launch_fill(std::int64_t, bfloat16, bfloat16*, Stream);
 template void launch_fill(std::int64_t, std::int64_t, std::int64_t*, Stream);
-template void launch_uniform(std::int64_t, float, float, const RandomStream&, float*, Stream);
-template void launch_uniform(std::int64_t, float, float, const RandomStream&, bfloat16*, Stream);
-template void launch_normal(std::int64_t, float, float, const RandomStream&, float*, Stream);
-template void launch_normal(std::int64_t, float, float, const RandomStream&, bfloat16*, Stream);
+template void launch_uniform(std::int64_t, float, float, const Argument<RandomStream>&, float*, Stream);
+template void launch_uniform(std::int64_t, float, float, const Argument<RandomStream>&, bfloat16*, Stream);
+template void launch_normal(std::int64_t, float, float, const Argument<RandomStream>&, float*, Stream);
+template void launch_normal(std::int64_t, float, float, const Argument<RandomStream>&, bfloat16*, Stream);
 
 }  // namespace taut::cuda

@@ -1,5 +1,7 @@
 // The optimizers' update rules (update.cuh has the kernel), and sums of squares for clipping: a block for
-// each chunk of a gradient, whose threads add float squares in an order that depends on the length alone.
+// each chunk of a gradient, whose threads add float squares in an order that depends on the length alone. One
+// more block adds the sums, in double, and leaves the factor of clipping in the device's memory, where the
+// update finds it: the host need not wait.
 
 #include "taut/cuda/update.cuh"
 
@@ -28,11 +30,26 @@ template <class E> __global__ void squares_kernel(std::int64_t n, const E* from,
   if (threadIdx.x == 0) to[blockIdx.x] = total;
 }
 
+__global__ void clip_kernel(std::int64_t count, const float* sums, float most, float* norm, float* factor) {
+  double total = 0;
+  for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) total += static_cast<double>(sums[i]);
+  total = block_reduce(total, Sum{});
+  if (threadIdx.x != 0) return;
+  *norm = static_cast<float>(sqrt(total));
+  const float clipped = most / (*norm + 1e-6f);
+  *factor = clipped >= 1 ? 1.0f : clipped;
+}
+
 }  // namespace
 
 template <class E> void launch_squares(std::int64_t n, const E* from, float* to, Stream stream) {
   if (n > 0)
     launch(squares_kernel<E>, blocks_for(n, squares_chunk, n), block_threads, 0, stream, n, from, to);
+}
+
+void launch_clip(std::int64_t count, const float* sums, float most, float* norm, float* factor,
+                 Stream stream) {
+  launch(clip_kernel, 1, block_threads, 0, stream, count, sums, most, norm, factor);
 }
 
 template void launch_squares(std::int64_t, const float*, float*, Stream);

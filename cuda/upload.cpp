@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "taut/cuda/device.hpp"
+#include "taut/cuda/ongoing_capture.hpp"
 
 namespace taut::cuda {
 
@@ -64,6 +64,7 @@ class Staging {
 }  // namespace
 
 void upload(void* to, const void* from, std::size_t bytes, Stream stream) {
+  leave_capture(stream, "takes values from the host");
   static thread_local std::map<int, Staging> of_device;
   of_device[current_device()].upload(to, from, bytes, stream);
 }

@@ -287,6 +287,31 @@ TEST_F(CudaPool, AGraphKeepsWhatItsCaptureUsed) {
   EXPECT_TRUE(address(a) == old || address(b) == first) << "and then it is anybody's";
 }
 
+TEST_F(CudaPool, AGraphKnowsWhetherItsMemoryIsIntact) {
+  Buffer read = take(MiB), written = take(MiB), unused = take(MiB);
+  GraphMemory memory(pool_, mock::stream(0));
+  Buffer made = take(MiB);
+  EXPECT_EQ(memory.live(), 1u);
+  use(read, 0);
+  EXPECT_EQ(written.mutable_data(mock::stream(0)), written.data(mock::stream(0)));
+  memory.end_capture();
+  made = {};
+  EXPECT_EQ(memory.live(), 0u);
+  EXPECT_TRUE(memory.is_intact());
+  {
+    const Buffer shared = read, also = unused;
+    EXPECT_TRUE(memory.is_intact()) << "what is only read may be shared";
+  }
+  {
+    const Buffer shared = written;
+    EXPECT_FALSE(memory.is_intact()) << "others would see what replays write";
+  }
+  unused = {};
+  EXPECT_TRUE(memory.is_intact());
+  read = {};
+  EXPECT_FALSE(memory.is_intact()) << "replays would read what the program does not mean";
+}
+
 TEST_F(CudaPool, RefusesToCaptureAStreamTwice) {
   GraphMemory memory(pool_, mock::stream(0));
   EXPECT_THROW(GraphMemory(pool_, mock::stream(0)), taut::Error);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "emulator.hpp"
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/conv2d_launch.hpp"
 
@@ -33,30 +34,36 @@ Floats zeros(const Shape& shape) { return Floats(static_cast<std::size_t>(shape.
 }  // namespace
 
 template <class E>
-bool launch_conv2d(const ConvGeometry& g, const E* x, const E* kernels, const E* bias, E* y, Stream) {
+bool launch_conv2d(const ConvGeometry& g, const E* x, const E* kernels, const E* bias, E* y, Stream stream) {
   // As on a device, there are convolutions with which the bias is not added.
   const bool adds = bias != nullptr && g.groups == 1;
-  const Floats added = adds ? Floats(bias, bias + g.out) : Floats();
-  Floats result = zeros(g.y());
-  cpu::conv2d_portable(g, dense(g.x(), x).data(), dense(g.kernels(), kernels).data(),
-                       adds ? added.data() : nullptr, result.data());
-  channels_last(g.y(), result, y);
+  emulator::submit(stream, [=] {
+    const Floats added = adds ? Floats(bias, bias + g.out) : Floats();
+    Floats result = zeros(g.y());
+    cpu::conv2d_portable(g, dense(g.x(), x).data(), dense(g.kernels(), kernels).data(),
+                         adds ? added.data() : nullptr, result.data());
+    channels_last(g.y(), result, y);
+  });
   return adds;
 }
 
 template <class E>
-void launch_conv2d_data_gradient(const ConvGeometry& g, const E* dy, const E* kernels, E* dx, Stream) {
-  Floats result = zeros(g.x());
-  cpu::conv2d_data_gradient_portable(g, dense(g.y(), dy).data(), dense(g.kernels(), kernels).data(),
-                                     result.data());
-  channels_last(g.x(), result, dx);
+void launch_conv2d_data_gradient(const ConvGeometry& g, const E* dy, const E* kernels, E* dx, Stream stream) {
+  emulator::submit(stream, [=] {
+    Floats result = zeros(g.x());
+    cpu::conv2d_data_gradient_portable(g, dense(g.y(), dy).data(), dense(g.kernels(), kernels).data(),
+                                       result.data());
+    channels_last(g.x(), result, dx);
+  });
 }
 
 template <class E>
-void launch_conv2d_weight_gradient(const ConvGeometry& g, const E* dy, const E* x, E* dw, Stream) {
-  Floats result = zeros(g.kernels());
-  cpu::conv2d_weight_gradient_portable(g, dense(g.y(), dy).data(), dense(g.x(), x).data(), result.data());
-  channels_last(g.kernels(), result, dw);
+void launch_conv2d_weight_gradient(const ConvGeometry& g, const E* dy, const E* x, E* dw, Stream stream) {
+  emulator::submit(stream, [=] {
+    Floats result = zeros(g.kernels());
+    cpu::conv2d_weight_gradient_portable(g, dense(g.y(), dy).data(), dense(g.x(), x).data(), result.data());
+    channels_last(g.kernels(), result, dw);
+  });
 }
 
 template bool launch_conv2d(const ConvGeometry&, const float*, const float*, const float*, float*, Stream);

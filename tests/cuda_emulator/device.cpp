@@ -1,11 +1,14 @@
-// The door to the device over host memory. All work is done at once, so streams and events are names only.
+// The door to the device over host memory. All work is done at once, unless it is captured, so streams and
+// events are names only.
 // Memory has its exact size, so that AddressSanitizer sees overruns, and holds NaN until it is written.
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
-#include "taut/cuda/device.hpp"
+#include "emulator.hpp"
+#include "taut/cuda/ongoing_capture.hpp"
 
 namespace taut::cuda {
 
@@ -13,6 +16,10 @@ struct OpaqueStream {};
 
 struct OpaqueEvent {
   std::chrono::steady_clock::time_point time{};
+};
+
+struct OpaqueGraph {
+  std::vector<emulator::Work> work;
 };
 
 namespace {
@@ -33,8 +40,15 @@ void* allocate_filled(std::size_t bytes) {
   return memory;
 }
 
-void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (bytes > 0) emulator::submit(stream, [=] { std::memcpy(to, from, bytes); });
+}
+
+/// Refuses what a device's stream refuses while it is captured.
+void require_not_captured(const char* call, Stream stream) {
+  constexpr int capture_unsupported = 900;
+  if (emulator::is_capturing(stream))
+    throw DeviceError(call, capture_unsupported, "cuda: not permitted when the stream is capturing");
 }
 
 }  // namespace
@@ -63,17 +77,32 @@ void set_current_device(int device) {
 
 Stream create_stream() { return new OpaqueStream; }
 void destroy_stream(Stream stream) noexcept { delete stream; }
-void synchronize(Stream) {}
+void synchronize(Stream stream) {
+  leave_capture(stream, "waits for the device");
+  require_not_captured("synchronize", stream);
+}
 
 Event create_event(bool) { return new OpaqueEvent; }
 void destroy_event(Event event) noexcept { delete event; }
-void record(Event event, Stream) { event->time = std::chrono::steady_clock::now(); }
+void record(Event event, Stream stream) {
+  leave_capture(stream, "records an event");
+  require_not_captured("record", stream);
+  event->time = std::chrono::steady_clock::now();
+}
 void wait(Stream, Event) {}
 bool is_complete(Event) { return true; }
 void synchronize(Event) {}
 float elapsed_milliseconds(Event begin, Event end) {
   return std::chrono::duration<float, std::milli>(end->time - begin->time).count();
 }
+
+void begin_capture(Stream stream) { emulator::begin_capture(stream); }
+Graph end_capture(Stream stream) { return new OpaqueGraph{emulator::end_capture(stream)}; }
+void replay(Graph graph, Stream stream) {
+  require_not_captured("replay", stream);
+  for (const emulator::Work& work : graph->work) work();
+}
+void destroy_graph(Graph graph) noexcept { delete graph; }
 
 void* allocate(std::size_t bytes) {
   require_device();
@@ -87,12 +116,18 @@ void release_pinned(void* memory) noexcept { std::free(memory); }
 
 std::size_t free_memory() { return device_bytes; }
 
-void copy_to_device(void* to, const void* from, std::size_t bytes, Stream) { copy(to, from, bytes); }
-void copy_to_host(void* to, const void* from, std::size_t bytes, Stream) { copy(to, from, bytes); }
-void copy_on_device(void* to, const void* from, std::size_t bytes, Stream) { copy(to, from, bytes); }
+void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+  copy(to, from, bytes, stream);
+}
+void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) {
+  copy(to, from, bytes, stream);
+}
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+  copy(to, from, bytes, stream);
+}
 
-void fill_bytes(void* to, unsigned char value, std::size_t bytes, Stream) {
-  if (bytes > 0) std::memset(to, value, bytes);
+void fill_bytes(void* to, unsigned char value, std::size_t bytes, Stream stream) {
+  if (bytes > 0) emulator::submit(stream, [=] { std::memset(to, value, bytes); });
 }
 
 }  // namespace taut::cuda

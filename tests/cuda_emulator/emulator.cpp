@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -316,13 +317,7 @@ Code check(const dim3& grid, const dim3& size, std::size_t shared_bytes) {
   return shared_bytes <= 48 * 1024 ? success : invalid_value;
 }
 
-}  // namespace
-
-void set_order(Order order) { current_order = order; }
-Order order() { return current_order; }
-
-Code launch(dim3 grid, dim3 size, std::size_t shared_bytes, const std::function<void()>& thread) {
-  if (const Code code = check(grid, size, shared_bytes); code != success) return code;
+void run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const Work& thread) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   gridDim = grid;
@@ -334,7 +329,59 @@ Code launch(dim3 grid, dim3 size, std::size_t shared_bytes, const std::function<
     blockIdx = {i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y};
     block().run();
   }
-  return success;
+}
+
+/// The streams that are being captured, and what was put into them.
+class Captures {
+ public:
+  static Captures& instance() {
+    static Captures only;
+    return only;
+  }
+
+  void begin(const void* stream) {
+    const std::lock_guard lock(mutex_);
+    work_[stream];
+  }
+  std::vector<Work> end(const void* stream) {
+    const std::lock_guard lock(mutex_);
+    return std::move(work_.extract(stream).mapped());
+  }
+  bool has(const void* stream) {
+    const std::lock_guard lock(mutex_);
+    return work_.count(stream) > 0;
+  }
+  /// Takes work of a stream that is being captured, and of no other.
+  bool keep(const void* stream, Work& work) {
+    const std::lock_guard lock(mutex_);
+    const auto found = work_.find(stream);
+    if (found == work_.end()) return false;
+    found->second.push_back(std::move(work));
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const void*, std::vector<Work>> work_;
+};
+
+}  // namespace
+
+void set_order(Order order) { current_order = order; }
+Order order() { return current_order; }
+
+void submit(const void* stream, Work work) {
+  if (!Captures::instance().keep(stream, work)) work();
+}
+
+void begin_capture(const void* stream) { Captures::instance().begin(stream); }
+std::vector<Work> end_capture(const void* stream) { return Captures::instance().end(stream); }
+bool is_capturing(const void* stream) { return Captures::instance().has(stream); }
+
+Code launch(dim3 grid, dim3 size, std::size_t shared_bytes, const void* stream, Work thread) {
+  const Code code = check(grid, size, shared_bytes);
+  if (code == success) submit(stream, [=] { run_grid(grid, size, shared_bytes, thread); });
+  return code;
 }
 
 void* dynamic_shared() { return block().dynamic_shared.get(); }

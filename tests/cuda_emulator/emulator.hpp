@@ -20,6 +20,7 @@
 #include <source_location>
 #include <taut/core/sanitizer.hpp>
 #include <type_traits>
+#include <vector>
 
 #define __global__
 #define __device__
@@ -77,8 +78,19 @@ Order order();
 /// Codes that launches return, as the device's.
 enum Code { success = 0, invalid_value = 1, invalid_configuration = 9 };
 
-/// Runs `thread` for every thread of a grid, unless a device would not.
-Code launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
+/// What is put into a stream, of which nothing is known but its address.
+using Work = std::function<void()>;
+
+/// Runs work at once, or keeps it while the stream is being captured.
+void submit(const void* stream, Work work);
+
+/// What is put into the stream from now on is kept, until `end_capture` gives it.
+void begin_capture(const void* stream);
+std::vector<Work> end_capture(const void* stream);
+bool is_capturing(const void* stream);
+
+/// Has `thread` run for every thread of a grid, unless a device would not.
+Code launch(dim3 grid, dim3 block, std::size_t shared_bytes, const void* stream, Work thread);
 
 /// The dynamic shared memory of the block that runs.
 void* dynamic_shared();

@@ -383,6 +383,26 @@ TEST(Launch, ThrowsWhereADeviceRefusesTheConfiguration) {
   EXPECT_EQ(code_of(1, 1, most_shared_bytes + 1), emulator::invalid_value);
 }
 
+// Streams that are captured
+
+TEST(Launch, IsKeptWhileItsStreamIsCaptured) {
+  char stream = 0, other = 0;  // streams are known by their addresses
+  std::vector<unsigned> values(4);
+  const auto number = [&](char& in) { launch(number_threads, 1, 4, 0, &in, values.data()); };
+  emulator::begin_capture(&stream);
+  number(stream);
+  EXPECT_THROW(launch(do_nothing, 0, 1, 0, &stream), DeviceError) << "is refused at once";
+  EXPECT_EQ(values, std::vector<unsigned>(4)) << "nothing has run";
+  number(other);
+  EXPECT_EQ(values[3], 3u) << "another stream is none of the capture's";
+  const auto work = emulator::end_capture(&stream);
+  ASSERT_EQ(work.size(), 1u);
+  for (int run = 0; run < 2; ++run) work[0]();
+  EXPECT_EQ(values[3], 9u);
+  number(stream);
+  EXPECT_EQ(values[3], 12u) << "the capture is over";
+}
+
 // Kernels that are stopped
 
 __global__ void barrier_for_some() {

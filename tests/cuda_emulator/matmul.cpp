@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "emulator.hpp"
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/matmul_launch.hpp"
 
@@ -19,11 +20,7 @@ std::int64_t size_of(const Product& product, std::int64_t matrix, std::int64_t s
 
 std::vector<float> floats(const bfloat16* from, std::int64_t count) { return {from, from + count}; }
 
-}  // namespace
-
-template <>
-void launch_matmul(const Product& product, const float* a, const float* b, const float* bias, float* c,
-                   Stream) {
+void multiply(const Product& product, const float* a, const float* b, const float* bias, float* c) {
   const cpu::Gemm gemm{.batch = product.batch,
                        .m = product.m,
                        .n = product.n,
@@ -35,15 +32,25 @@ void launch_matmul(const Product& product, const float* a, const float* b, const
   cpu::gemm_portable(gemm, a, b, bias, c);
 }
 
-template <>
-void launch_matmul(const Product& product, const bfloat16* a, const bfloat16* b, const bfloat16* bias,
-                   bfloat16* c, Stream stream) {
+void multiply(const Product& product, const bfloat16* a, const bfloat16* b, const bfloat16* bias,
+              bfloat16* c) {
   const auto left = floats(a, size_of(product, product.m * product.k, product.stride_a));
   const auto right = floats(b, size_of(product, product.k * product.n, product.stride_b));
   const auto added = bias ? floats(bias, product.n) : std::vector<float>();
   std::vector<float> result(static_cast<std::size_t>(product.batch * product.m * product.n));
-  launch_matmul(product, left.data(), right.data(), bias ? added.data() : nullptr, result.data(), stream);
+  multiply(product, left.data(), right.data(), bias ? added.data() : nullptr, result.data());
   std::transform(result.begin(), result.end(), c, [](float value) { return bfloat16(value); });
 }
+
+}  // namespace
+
+template <class E>
+void launch_matmul(const Product& product, const E* a, const E* b, const E* bias, E* c, Stream stream) {
+  emulator::submit(stream, [=] { multiply(product, a, b, bias, c); });
+}
+
+template void launch_matmul(const Product&, const float*, const float*, const float*, float*, Stream);
+template void launch_matmul(const Product&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
+                            Stream);
 
 }  // namespace taut::cuda

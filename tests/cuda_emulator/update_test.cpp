@@ -7,6 +7,7 @@
 #include <taut/optim/sgd_rule.hpp>
 
 #include <cmath>
+#include <limits>
 
 namespace taut::test {
 namespace {
@@ -101,14 +102,43 @@ TEST(CudaUpdate, LeavesSharedParametersToTheOthers) {
   EXPECT_NE(parameters[4].value.to_host(), values);
 }
 
-TEST(CudaUpdate, SumsSquares) {
-  auto parameters = make_parameters<CudaTensor, 1>(9);
-  auto expected = make_parameters<CpuArray, 1>(9);
+template <class T> struct Clipped {
+  double norm;
+  std::vector<float> value;
+};
+
+/// The norm of the gradients, and a parameter after a step in which that is clipped to `most`.
+template <class T> Clipped<T> after_clipped_step(double most, float poison) {
+  auto parameters = make_parameters<T, 1>(9);
+  if (poison != 0) parameters[1].gradient = T::full({1}, poison);
   const auto items = items_of(parameters);
-  const auto expected_items = items_of(expected);
-  const double sum = sum_of_squares(std::span<const optim::UpdateItem<CudaTensor, 1>>(items));
-  const double right = sum_of_squares(std::span<const optim::UpdateItem<CpuArray, 1>>(expected_items));
-  EXPECT_NEAR(sum, right, 1e-6 * right);
+  const std::span<const optim::UpdateItem<T, 1>> all(items);
+  optim::GradientNorm<T> norm;
+  EXPECT_EQ(norm.value(), 0);
+  apply_update(optim::SgdRule{.lr = 1}, norm.clip(all, most), all);
+  return {norm.value(), parameters[5].value.to_host()};
+}
+
+TEST(CudaUpdate, ClipsOnTheDevice) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const double most : {1e-3, 10.0, 1e6}) {
+    const auto got = after_clipped_step<CudaTensor>(most, 0);
+    const auto expected = after_clipped_step<CpuArray>(most, 0);
+    EXPECT_NEAR(got.norm, expected.norm, 1e-6 * expected.norm);
+    for (std::size_t i = 0; i < expected.value.size(); ++i)
+      EXPECT_NEAR(got.value[i], expected.value[i], 1e-6) << most;
+    EXPECT_TRUE(std::isnan(after_clipped_step<CudaTensor>(most, nan).norm));
+    EXPECT_TRUE(std::isnan(after_clipped_step<CudaTensor>(most, nan).value[0]));
+  }
+}
+
+TEST(CudaUpdate, ClipsByTheNormOfNothing) {
+  std::vector<Parameter<CudaTensor, 1>> parameters(1);
+  parameters[0] = {CudaTensor::zeros({0}), CudaTensor::zeros({0}), {CudaTensor::zeros({0})}};
+  const auto items = items_of(parameters);
+  optim::GradientNorm<CudaTensor> norm;
+  (void)norm.clip(std::span<const optim::UpdateItem<CudaTensor, 1>>(items), 1);
+  EXPECT_EQ(norm.value(), 0);
 }
 
 }  // namespace

@@ -125,6 +125,35 @@ struct SignRule {
 
 template <AnyTensor T> struct Pair { T a, b; };
 
+TEST(Optimizer, TellsTheNormBeforeClipping) {
+  Parameter model{GD(D::from_host(std::array{3.0, -4.0}, {2})).track()};
+  optim::Sgd sgd{model, {.lr = 0}};
+  const auto step = [&] {
+    Tape<D> tape;
+    tape.backward(sum(square(model.p)) * 0.5);
+    sgd.step();
+  };
+  step();
+  EXPECT_EQ(sgd.gradient_norm(), 0) << "nothing is clipped, so nobody needs the norm";
+  sgd.set_clip_norm(1);
+  step();
+  EXPECT_EQ(sgd.gradient_norm(), 5);
+}
+
+TEST(Optimizer, CountsAStepThatIsDoneElsewhere) {
+  Parameter model{GD(D::ones({2})).track()}, other{GD(D::ones({2})).track()};
+  optim::Adam adam{model}, advanced{other};
+  for (int i = 0; i < 3; ++i) {
+    Tape<D> tape;
+    tape.backward(sum(model.p));
+    adam.step();
+    advanced.advance();
+    EXPECT_EQ(advanced.rule().step_size, adam.rule().step_size);
+  }
+  EXPECT_EQ(advanced.steps(), 3);
+  EXPECT_EQ(other.p.to_host(), std::vector(2, 1.0));
+}
+
 TEST(Optimizer, TakesARuleOfTheUsersOwn) {
   using G = Grad<CpuArray>;
   constexpr std::int64_t n = 100003;

@@ -123,6 +123,14 @@ class Buffer {
     return block_->memory;
   }
 
+  /// The same for work that writes to it.
+  std::byte* mutable_data() const { return block_ == nullptr ? nullptr : mutable_data(current_stream()); }
+  std::byte* mutable_data(Stream stream) const {
+    std::byte* const memory = data(stream);
+    if (block_ != nullptr && block_->pool->is_capturing()) block_->pool->note_write(block_, stream);
+    return memory;
+  }
+
   std::size_t bytes() const noexcept { return block_ == nullptr ? 0 : block_->bytes; }
 
   /// Whether this is the only handle to its memory, which may then be overwritten by work in the streams that

@@ -15,6 +15,9 @@ using Stream = struct OpaqueStream*;
 /// A mark in a stream, to wait for or to measure time between.
 using Event = struct OpaqueEvent*;
 
+/// Work that was captured from a stream.
+using Graph = struct OpaqueGraph*;
+
 /// How many devices there are: 0 without a driver or a device, whatever the reason.
 int device_count() noexcept;
 
@@ -80,6 +83,19 @@ void synchronize(Event event);
 
 /// The time between two timed events that are complete, in milliseconds.
 float elapsed_milliseconds(Event begin, Event end);
+
+/// From now on what is put into the stream is not run but captured. Until the capture ends, nothing may wait
+/// for the stream.
+void begin_capture(Stream stream);
+
+/// Ends the capture. Throws if something was done that can't be captured; what was is lost then.
+Graph end_capture(Stream stream);
+
+/// Puts captured work into the stream, any number of times.
+void replay(Graph graph, Stream stream);
+
+/// Gives a graph's resources back, once those of its replays are done that are in a stream.
+void destroy_graph(Graph graph) noexcept;
 
 /// Memory of the current device, aligned to 256 bytes at least; null if there is not enough of it. Slow, and
 /// waits for the device: the pool (pool.hpp) calls it.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "pool.hpp"
 
@@ -24,7 +25,14 @@ class GraphMemory {
   void end_capture() noexcept { pool_.end_capture(graph_); }
 
   /// The bytes that only the graph keeps.
-  std::size_t bytes() const { return pool_.graph_bytes(graph_); }
+  std::size_t bytes() const { return pool_.ask(graph_, std::mem_fn(&detail::GraphBlocks::bytes)); }
+
+  /// How many buffers that were allocated during the capture are still held.
+  std::size_t live() const { return pool_.ask(graph_, std::mem_fn(&detail::GraphBlocks::live)); }
+
+  /// Whether what the capture has used and was there before is still held, and what it has written to is held
+  /// by one handle: a replay then reads and writes what the program means, and nobody else sees that.
+  bool is_intact() const { return pool_.ask(graph_, std::mem_fn(&detail::GraphBlocks::is_intact)); }
 
  private:
   Pool& pool_;

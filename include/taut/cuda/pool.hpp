@@ -70,20 +70,13 @@ class Pool : public PoolSizes {
   friend class Buffer;
   friend class GraphMemory;
   using Block = detail::Block;
-  using FreeList = detail::FreeList;
+  using Graph = detail::GraphBlocks;
   using StreamMemory = detail::StreamMemory;
 
   /// A freed block that other streams may still use, and the events after which they do not.
   struct Deferred {
     Block* block;
     std::vector<Event> events;
-  };
-
-  /// The memory of one graph.
-  struct Graph {
-    StreamMemory* home;
-    FreeList free;             ///< what was allocated and freed during the capture
-    std::vector<Block*> held;  ///< what was freed and must not be used by anybody else
   };
 
   // ---- for Buffer
@@ -117,9 +110,11 @@ class Pool : public PoolSizes {
   /// Takes back a block that nobody refers to any more.
   void release(Block* block) noexcept {
     const std::lock_guard lock(mutex_);
+    block->references.store(0, std::memory_order_relaxed);
     segments_.statistics.live -= block->capacity;
     segments_.statistics.cached += block->capacity;
     segments_.poison(block->memory, block->capacity);
+    if (const auto graph = graphs_.find(block->born_in); graph != graphs_.end()) --graph->second.live;
     retire(block);
   }
 
@@ -127,8 +122,18 @@ class Pool : public PoolSizes {
   void note_use(Block* block, Stream stream) {
     const std::lock_guard lock(mutex_);
     StreamMemory& user = memory_of(stream);
-    if (user.graph != 0) add(uses_of(block).graphs, user.graph);
+    if (user.graph != 0) {
+      add(uses_of(block).graphs, user.graph);
+      if (block->born_in != user.graph) add(graphs_.at(user.graph).read, block);
+    }
     if (&user != block->home) add(uses_of(block).streams, &user);
+  }
+
+  /// Notes that such work writes to the block, of which it has been noted that it uses it.
+  void note_write(Block* block, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t graph = memory_of(stream).graph;
+    if (graph != 0 && block->born_in != graph) add(graphs_.at(graph).written, block);
   }
 
   /// Whether any stream is being captured.
@@ -152,6 +157,8 @@ class Pool : public PoolSizes {
     if (home.graph != graph) return;
     home.graph = 0;
     captures_.fetch_sub(1, std::memory_order_relaxed);
+    for (const Block* block : graphs_.at(graph).freed())
+      segments_.unpoison(block->memory, block->capacity);  // replays use it
   }
 
   void release_graph(std::uint64_t graph) noexcept {
@@ -159,24 +166,18 @@ class Pool : public PoolSizes {
     const std::lock_guard lock(mutex_);
     auto node = graphs_.extract(graph);
     Graph& memory = node.mapped();
-    std::vector<Block*> blocks = std::move(memory.held);
-    for (const bool small : {false, true})
-      blocks.insert(blocks.end(), memory.free.blocks(small).begin(), memory.free.blocks(small).end());
+    const std::vector<Block*> blocks = memory.freed();
     for (Block* block : blocks) {
       segments_.statistics.graphs -= block->capacity;
       if (block->list != nullptr) memory.free.erase(block);
+      segments_.poison(block->memory, block->capacity);
     }
     for (Block* block : blocks) retire(block);
   }
 
-  std::size_t graph_bytes(std::uint64_t graph) const {
+  template <class F> auto ask(std::uint64_t graph, const F& question) const {
     const std::lock_guard lock(mutex_);
-    std::size_t bytes = 0;
-    const Graph& memory = graphs_.at(graph);
-    for (const Block* block : memory.held) bytes += block->capacity;
-    for (const bool small : {false, true})
-      for (const Block* block : memory.free.blocks(small)) bytes += block->capacity;
-    return bytes;
+    return question(graphs_.at(graph));
   }
 
   // ---- finding memory
@@ -231,7 +232,10 @@ class Pool : public PoolSizes {
     block->home = &home;
     block->uses.reset();
     block->born_in = home.graph;
-    if (home.graph != 0) uses_of(block).graphs.push_back(home.graph);
+    if (home.graph != 0) {
+      uses_of(block).graphs.push_back(home.graph);
+      ++graphs_.at(home.graph).live;
+    }
     segments_.statistics.cached -= block->capacity;
     segments_.statistics.live += block->capacity;
     segments_.statistics.peak = std::max(segments_.statistics.peak, segments_.statistics.live);
@@ -246,6 +250,7 @@ class Pool : public PoolSizes {
     if (const std::uint64_t graph = graph_of(*block)) {
       segments_.statistics.graphs += block->capacity;
       Graph& memory = graphs_.at(graph);
+      if (memory.home->graph != graph) segments_.unpoison(block->memory, block->capacity);  // replays use it
       const bool reusable =
           block->born_in == graph && block->uses->graphs.size() == 1 && block->uses->streams.empty();
       if (reusable)

@@ -84,6 +84,44 @@ struct StreamMemory {
   std::uint64_t graph = 0;     ///< what is being captured there
 };
 
+/// The memory of one graph.
+struct GraphBlocks {
+  StreamMemory* home = nullptr;
+  FreeList free;                ///< what was allocated and freed during the capture
+  std::vector<Block*> held;     ///< what was freed and must not be used by anybody else
+  std::size_t live = 0;         ///< how many buffers are held that were allocated during the capture
+  std::vector<Block*> read;     ///< what the capture has used of others
+  std::vector<Block*> written;  ///< what it has written to of these
+
+  /// Those that nobody holds.
+  std::vector<Block*> freed() const;
+  std::size_t bytes() const;
+  /// Whether what was used is still held, and what was written to by one handle.
+  bool is_intact() const;
+};
+
+inline std::vector<Block*> GraphBlocks::freed() const {
+  std::vector<Block*> blocks = held;
+  for (const bool small : {false, true})
+    blocks.insert(blocks.end(), free.blocks(small).begin(), free.blocks(small).end());
+  return blocks;
+}
+
+inline std::size_t GraphBlocks::bytes() const {
+  std::size_t sum = 0;
+  for (const Block* block : freed()) sum += block->capacity;
+  return sum;
+}
+
+inline bool GraphBlocks::is_intact() const {
+  const auto handles = [](const Block* block) { return block->references.load(std::memory_order_acquire); };
+  for (const Block* block : read)
+    if (handles(block) == 0) return false;
+  for (const Block* block : written)
+    if (handles(block) != 1) return false;
+  return true;
+}
+
 inline bool FreeList::Order::operator()(const Block* a, const Block* b) const {
   return a->capacity != b->capacity ? a->capacity < b->capacity : a->memory < b->memory;
 }

@@ -155,7 +155,14 @@ class Segments : PoolSizes {
 #endif
   }
 
-  /// The opposite, for memory that is handed out. Its contents are NaN.
+  /// The opposite.
+  void unpoison([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::size_t bytes) const {
+#if TAUT_ADDRESS_SANITIZER
+    if (memory_.on_host()) ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
+#endif
+  }
+
+  /// The same for memory that is handed out. Its contents are NaN.
   void uncover(std::byte* begin, std::size_t bytes) const {
     unpoison(begin, bytes);
     if (memory_.on_host()) std::memset(begin, 0xFF, bytes);
@@ -178,12 +185,6 @@ class Segments : PoolSizes {
     if (low->after != nullptr) low->after->before = low;
     delete high;
     return low;
-  }
-
-  void unpoison([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::size_t bytes) const {
-#if TAUT_ADDRESS_SANITIZER
-    if (memory_.on_host()) ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
-#endif
   }
 
   DeviceMemory& memory_;

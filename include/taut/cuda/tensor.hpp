@@ -14,6 +14,7 @@
 #include "buffer.hpp"
 #include "copy.hpp"
 #include "generate.hpp"
+#include "recording.hpp"
 
 namespace taut {
 
@@ -81,7 +82,7 @@ template <class E> class BasicCudaTensor {
   /// Independent samples of the uniform distribution on [low, high): the CPU's, rounded to E.
   static BasicCudaTensor uniform(const Shape& shape, E low, E high, Rng& rng) {
     auto tensor = uninitialized(shape);
-    const auto numbers = rng.draw(static_cast<std::uint64_t>(shape.size()));
+    const auto numbers = cuda::at_replay(rng.draw(static_cast<std::uint64_t>(shape.size())));
     cuda::launch_uniform(shape.size(), float(low), float(high), numbers, tensor.mutable_data(),
                          cuda::current_stream());
     return tensor;
@@ -91,7 +92,7 @@ template <class E> class BasicCudaTensor {
   /// rounded to E.
   static BasicCudaTensor normal(const Shape& shape, E mean, E deviation, Rng& rng) {
     auto tensor = uninitialized(shape);
-    const auto numbers = rng.draw(static_cast<std::uint64_t>(shape.size()));
+    const auto numbers = cuda::at_replay(rng.draw(static_cast<std::uint64_t>(shape.size())));
     cuda::launch_normal(shape.size(), float(mean), float(deviation), numbers, tensor.mutable_data(),
                         cuda::current_stream());
     return tensor;
@@ -126,8 +127,9 @@ template <class E> class BasicCudaTensor {
   std::vector<E> to_host() const {
     std::vector<E> values(static_cast<std::size_t>(shape_.size()));
     if (values.empty()) return values;
-    const BasicCudaTensor ordered = dense();
     const auto stream = cuda::current_stream();
+    cuda::leave_capture(stream, "reads a tensor on the host");
+    const BasicCudaTensor ordered = dense();
     cuda::copy_to_host(values.data(), ordered.data(), bytes(), stream);
     cuda::synchronize(stream);
     return values;
@@ -143,7 +145,7 @@ template <class E> class BasicCudaTensor {
   bool unique() const { return buffer_.unique(); }
 
   /// For kernels: write access to memory that nobody else can see, in this tensor's layout.
-  E* mutable_data() { return reinterpret_cast<E*>(buffer_.data()); }
+  E* mutable_data() { return reinterpret_cast<E*>(buffer_.mutable_data()); }
 
   /// The same elements in row-major order under another shape of the same size.
   BasicCudaTensor with_shape(const Shape& shape) const& { return BasicCudaTensor(dense().buffer_, shape); }

@@ -5,7 +5,9 @@
 //
 // One launch updates as many parameters as its arguments can name, dozens. A block takes a chunk of one
 // parameter's elements, which it finds by the chunks that the parameters before it have; a thread, 16 bytes
-// at a time of the parameter, the gradient and each state. Parameters and states are updated in place.
+// at a time of the parameter, the gradient and each state. Parameters and states are updated in place. The
+// rule and the scale may be in the device's memory: the factor of clipping is computed there, and what a
+// graph replays takes the rule from there.
 
 #include <algorithm>
 #include <utility>
@@ -48,7 +50,8 @@ __device__ void update_vector(const Rule& rule, float scale, const UpdatePointer
 }
 
 template <class Rule, class E, int States>
-__global__ void update_kernel(Rule rule, float scale, const __grid_constant__ UpdateTable<E, States> table) {
+__global__ void update_kernel(Argument<Rule> rule_argument, Argument<float> scale_argument,
+                              const __grid_constant__ UpdateTable<E, States> table) {
   int low = 0, high = table.count;  // the item is the last one that begins at this block or before
   while (high - low > 1) {
     const int middle = (low + high) / 2;
@@ -57,6 +60,8 @@ __global__ void update_kernel(Rule rule, float scale, const __grid_constant__ Up
     else
       high = middle;
   }
+  const Rule rule = rule_argument.get();
+  const float scale = scale_argument.get();
   const UpdatePointers<E, States>& item = table.items[low];
   const std::int64_t begin = std::int64_t{blockIdx.x - table.first_block[low]} * update_chunk;
   const std::int64_t end = begin + update_chunk < item.size ? begin + update_chunk : item.size;
@@ -67,8 +72,8 @@ __global__ void update_kernel(Rule rule, float scale, const __grid_constant__ Up
 }  // namespace detail
 
 template <class Rule, class E>
-void launch_update(const Rule& rule, float scale, const UpdatePointers<E, Rule::states>* items, int count,
-                   Stream stream) {
+void launch_update(const Argument<Rule>& rule, const Argument<float>& scale,
+                   const UpdatePointers<E, Rule::states>* items, int count, Stream stream) {
   using Table = detail::UpdateTable<E, Rule::states>;
   for (int begin = 0; begin < count; begin += Table::capacity) {
     Table table;
@@ -88,6 +93,7 @@ void launch_update(const Rule& rule, float scale, const UpdatePointers<E, Rule::
 }  // namespace taut::cuda
 
 /// Compiles the kernel of an update rule.
-#define TAUT_CUDA_UPDATE(Rule)                          \
-  template void taut::cuda::launch_update<Rule, float>( \
-      const Rule&, float, const taut::cuda::UpdatePointers<float, Rule::states>*, int, taut::cuda::Stream);
+#define TAUT_CUDA_UPDATE(Rule)                                               \
+  template void taut::cuda::launch_update<Rule, float>(                      \
+      const taut::cuda::Argument<Rule>&, const taut::cuda::Argument<float>&, \
+      const taut::cuda::UpdatePointers<float, Rule::states>*, int, taut::cuda::Stream);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../optim/update.hpp"
-#include "reduce.hpp"
+#include "recording.hpp"
 #include "tensor.hpp"
 #include "update_launch.hpp"
 
@@ -27,28 +27,43 @@ template <class E> E* writable(BasicCudaTensor<E>& x, Layout layout) {
 
 }  // namespace cuda
 
-/// Σ g² over all gradients. Waits for the device.
-template <class E, int States>
-double sum_of_squares(std::span<const optim::UpdateItem<BasicCudaTensor<E>, States>> items) {
-  const auto chunks = [](const auto& item) {
-    return (item.gradient->shape().size() + cuda::squares_chunk - 1) / cuda::squares_chunk;
-  };
-  std::int64_t count = 0;
-  for (const auto& item : items) count += chunks(item);
-  auto partial = CudaTensor::uninitialized({count});
-  float* at = partial.mutable_data();
-  for (const auto& item : items) {
-    cuda::launch_squares(item.gradient->shape().size(), item.gradient->data(), at, cuda::current_stream());
-    at += chunks(item);
+/// Clipping on the device: neither the norm nor the factor is known to the host.
+template <class E> class optim::GradientNorm<BasicCudaTensor<E>> {
+ public:
+  using Scale = cuda::Argument<float>;
+
+  /// Computes the norm, and the factor min(1, most / (norm + 1e-6)).
+  template <class Items> Scale clip(const Items& items, double most) {
+    const auto chunks = [](const auto& item) {
+      return (item.gradient->shape().size() + cuda::squares_chunk - 1) / cuda::squares_chunk;
+    };
+    std::int64_t count = 0;
+    for (const auto& item : items) count += chunks(item);
+    auto sums = CudaTensor::uninitialized({count});
+    float* at = sums.mutable_data();
+    for (const auto& item : items) {
+      cuda::launch_squares(item.gradient->shape().size(), item.gradient->data(), at, cuda::current_stream());
+      at += chunks(item);
+    }
+    if (norm_.shape().size() == 0)
+      norm_ = CudaTensor::uninitialized({}), factor_ = CudaTensor::uninitialized({});
+    cuda::launch_clip(count, sums.data(), static_cast<float>(most), norm_.mutable_data(),
+                      factor_.mutable_data(), cuda::current_stream());
+    return {1, factor_.data()};
   }
-  return static_cast<double>(eval(op::Sum{}, partial).item());
-}
+
+  /// The norm that was computed last, or 0. Waits for the device.
+  double value() const { return norm_.shape().size() > 0 ? static_cast<double>(norm_.item()) : 0; }
+
+ private:
+  CudaTensor norm_, factor_;  // written in place, so that a captured step finds them again
+};
 
 /// Applies an update rule in place to all parameters and states, with the gradients multiplied by `scale`. A
 /// parameter takes its gradient's layout, once: the gradients of convolutions' kernels have the channels
 /// last.
 template <class Rule, class E, int States>
-void apply_update(const Rule& rule, double scale,
+void apply_update(const Rule& rule, const cuda::Argument<float>& scale,
                   std::span<const optim::UpdateItem<BasicCudaTensor<E>, States>> items) {
   std::vector<BasicCudaTensor<E>> gradients;  // in their parameters' layouts
   std::vector<cuda::UpdatePointers<E, States>> pointers;
@@ -61,7 +76,7 @@ void apply_update(const Rule& rule, double scale,
     for (std::size_t k = 0; k < item.state.size(); ++k) at.state[k] = cuda::writable(*item.state[k], layout);
     at.size = item.parameter->shape().size();
   }
-  cuda::launch_update<Rule, E>(rule, static_cast<float>(scale), pointers.data(),
+  cuda::launch_update<Rule, E>(cuda::at_replay(rule), scale, pointers.data(),
                                static_cast<int>(pointers.size()), cuda::current_stream());
 }
 

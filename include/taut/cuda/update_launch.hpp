@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "argument.hpp"
 #include "device.hpp"
 
 namespace taut::cuda {
@@ -19,13 +20,18 @@ template <class E, int States> struct UpdatePointers {
 /// rule(p, scale g, states…) for all elements of `count` parameters, for E float. Defined in update.cuh for
 /// the rules that a `.cu` file names.
 template <class Rule, class E>
-void launch_update(const Rule& rule, float scale, const UpdatePointers<E, Rule::states>* items, int count,
-                   Stream stream);
+void launch_update(const Argument<Rule>& rule, const Argument<float>& scale,
+                   const UpdatePointers<E, Rule::states>* items, int count, Stream stream);
 
 /// Elements of a gradient that one partial sum of squares is of.
 inline constexpr std::int64_t squares_chunk = 16384;
 
 /// Writes the sum of squares of each chunk of n elements, in order, for E float or bfloat16.
 template <class E> void launch_squares(std::int64_t n, const E* from, float* to, Stream stream);
+
+/// Makes of `count` sums of squares the norm √Σ, and the factor min(1, most / (norm + 1e-6)), NaN if the norm
+/// is.
+void launch_clip(std::int64_t count, const float* sums, float most, float* norm, float* factor,
+                 Stream stream);
 
 }  // namespace taut::cuda

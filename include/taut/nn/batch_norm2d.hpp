@@ -52,12 +52,16 @@ template <AnyTensor T> struct BatchNorm2d {
       // As PyTorch, the running variance is of the unbiased kind.
       const auto n = static_cast<double>(taut::detail::channel_size(x.shape()));
       const double unbiased = momentum * n / (n - 1);
-      running_mean.value =
-          running_mean.value * (1 - momentum) + reshape(slice(own, 0, 0, 1), weight.shape()) * momentum;
-      running_var.value =
-          running_var.value * (1 - momentum) + reshape(slice(own, 0, 1, 2), weight.shape()) * unbiased;
+      move_on(running_mean.value, 1 - momentum, slice(own, 0, 0, 1), momentum);
+      move_on(running_var.value, 1 - momentum, slice(own, 0, 1, 2), unbiased);
     }
     return own;
+  }
+
+  /// running ← keep running + take own, in place where nobody shares it.
+  static constexpr void move_on(T& running, double keep, const T& own, double take) {
+    T share = reshape(own, running.shape()) * take;
+    running = std::move(running) * keep + std::move(share);
   }
 };
 

@@ -2,7 +2,6 @@
 // Optimizers. An update rule is an elementwise functor over (parameter, gradient, state…); the engine applies
 // it to all parameters of a model in one pass, after clipping the gradients by their global norm.
 
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,6 +32,10 @@ class Optimizer {
   /// Updates each parameter that has a gradient, and uses the gradient up. Throws `Error` if none has one.
   virtual void step() = 0;
 
+  /// Counts a step whose update somebody else does, such as a device that replays one which it has recorded:
+  /// the rule is then what that update has to go by.
+  virtual void advance() = 0;
+
   virtual double learning_rate() const = 0;
   virtual void set_learning_rate(double rate) = 0;
 
@@ -46,7 +49,8 @@ class Optimizer {
   double clip_norm() const { return clip_norm_; }
 
   /// The global norm of the gradients at the last step, before clipping; only computed where clipping is on.
-  double gradient_norm() const { return gradient_norm_; }
+  /// A device is only waited for here.
+  virtual double gradient_norm() const = 0;
 
   /// How many steps have been taken.
   std::int64_t steps() const { return steps_; }
@@ -64,7 +68,7 @@ class Optimizer {
  protected:
   virtual void set_state(const std::vector<ParameterState>& state) = 0;
 
-  double clip_norm_ = 0, gradient_norm_ = 0;
+  double clip_norm_ = 0;
   std::int64_t steps_ = 0;
 };
 
@@ -96,7 +100,8 @@ void run_pass(std::string_view name, const Items& items, int flops, int moved, c
 
 template <class Rule> struct Engine : RefCounted {
   virtual ~Engine() = default;
-  virtual bool step(const Rule& rule, double clip_norm, double& gradient_norm) = 0;
+  virtual bool step(const Rule& rule, double clip_norm) = 0;
+  virtual double gradient_norm() const = 0;
   virtual std::vector<ParameterState> state() const = 0;
   virtual void set_state(const std::vector<ParameterState>& state) = 0;
 };
@@ -106,7 +111,7 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
   explicit EngineOn(std::vector<Grad<T>*> parameters)
       : parameters_(std::move(parameters)), states_(parameters_.size()) {}
 
-  bool step(const Rule& rule, double clip_norm, double& gradient_norm) override {
+  bool step(const Rule& rule, double clip_norm) override {
     items_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       Grad<T>& parameter = *parameters_[i];
@@ -122,18 +127,17 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
     }
     if (items_.empty()) return false;
     const std::span<const UpdateItem<Leaf, Rule::states>> items(items_);
-    double scale = 1;
-    if (clip_norm > 0) {
-      run_pass<T>("gradient_norm", items, 2, 1, [&] { gradient_norm = std::sqrt(sum_of_squares(items)); });
-      const double clipped = clip_norm / (gradient_norm + 1e-6);
-      if (!(clipped >= 1)) scale = clipped;
-    }
+    typename GradientNorm<Leaf>::Scale scale{1};
+    if (clip_norm > 0)
+      run_pass<T>("gradient_norm", items, 2, 1, [&] { scale = norm_.clip(items, clip_norm); });
     // The operations of a rule are not known: the pass is limited by memory anyway. It reads the parameter,
     // the gradient and the states, and writes all but the gradient.
     run_pass<T>(Rule::name, items, 0, 3 + 2 * Rule::states, [&] { apply_update(rule, scale, items); });
     for (auto* parameter : parameters_) parameter->clear_grad();
     return true;
   }
+
+  double gradient_norm() const override { return norm_.value(); }
 
   std::vector<ParameterState> state() const override {
     std::vector<ParameterState> result;
@@ -173,6 +177,7 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
   std::vector<Grad<T>*> parameters_;
   std::vector<std::array<Leaf, static_cast<std::size_t>(Rule::states)>> states_;
   std::vector<UpdateItem<Leaf, Rule::states>> items_;
+  GradientNorm<Leaf> norm_;
 };
 
 }  // namespace detail
@@ -195,13 +200,19 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
   }
 
   void step() override {
-    if constexpr (requires { rule_.begin_step(steps_); }) rule_.begin_step(steps_ + 1);
-    if (!engine_->step(rule_, clip_norm_, gradient_norm_))
+    begin_step();
+    if (!engine_->step(rule_, clip_norm_))
       taut::detail::throw_error(Rule::name,
                                 "no parameter has a gradient; call tape.backward(loss) before each step");
     ++steps_;
   }
 
+  void advance() override {
+    begin_step();
+    ++steps_;
+  }
+
+  double gradient_norm() const override { return engine_->gradient_norm(); }
   std::vector<ParameterState> state() const override { return engine_->state(); }
 
   double learning_rate() const override { return static_cast<double>(rule_.lr); }
@@ -214,6 +225,10 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
 
  private:
   void set_state(const std::vector<ParameterState>& state) override { engine_->set_state(state); }
+
+  void begin_step() {
+    if constexpr (requires { rule_.begin_step(steps_); }) rule_.begin_step(steps_ + 1);
+  }
 
   static void check_rate(double rate) {
     if (rate < 0) taut::detail::throw_error(Rule::name, "the learning rate must be at least 0");

@@ -3,6 +3,7 @@
 // to.
 
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <string_view>
 
@@ -23,6 +24,28 @@ template <class T, int States> struct UpdateItem {
   T* parameter;
   const T* gradient;
   std::array<T*, States> state;
+};
+
+/// The global norm of an optimizer's gradients, and the clipping by it. A leaf specialises this if its
+/// `sum_of_squares` would have to wait for a device: `Scale` is then a type of its own that its
+/// `apply_update` takes, made from 1 where nothing is clipped.
+template <class Leaf> class GradientNorm {
+ public:
+  using Scale = double;
+
+  /// Computes the norm, and what the gradients are to be multiplied by for a norm of at most `most`: min(1,
+  /// most / (norm + 1e-6)), as PyTorch's `clip_grad_norm_`.
+  template <class Items> Scale clip(const Items& items, double most) {
+    value_ = std::sqrt(sum_of_squares(items));
+    const double factor = most / (value_ + 1e-6);
+    return factor >= 1 ? 1 : factor;
+  }
+
+  /// The norm that was computed last, or 0.
+  double value() const { return value_; }
+
+ private:
+  double value_ = 0;
 };
 
 }  // namespace taut::optim

@@ -50,9 +50,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   config.stream = static_cast<cudaStream_t>(stream);
   const int code = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 #else
-  static_cast<void>(stream);
-  const int code =
-      emulator::launch(grid, block, shared_bytes, [&] { kernel(static_cast<Parameters>(arguments)...); });
+  const int code = emulator::launch(grid, block, shared_bytes, stream,
+                                    [=] { kernel(static_cast<Parameters>(arguments)...); });
 #endif
   if (code != 0) throw DeviceError("launch of a kernel", code);
 }
