@@ -43,9 +43,12 @@ struct Start {
   std::string weights;
   std::vector<Batch> batches;
   bool folded = false;  ///< fold normalisation into convolutions for inference
+  int workers = 0;      ///< threads that read images; without, the one that trains does
 };
 
-/// Instantiated for `CpuArray`, `BasicCpuArray<double>` and `Profiled<CpuArray>`.
-template <class T> std::unique_ptr<Session> make_session(Start start);
+/// Instantiated for `CpuArray`, `BasicCpuArray<double>`, `Profiled<CpuArray>` and, where Taut is built with
+/// CUDA, `CudaTensor`. Inference may be over another type than T, one of lower precision; such a session does
+/// not train.
+template <class T, class Inference = T> std::unique_ptr<Session> make_session(Start start);
 
 }  // namespace bench

@@ -1,7 +1,6 @@
 #pragma once
-// The definition of `make_session`, which session_<type>.cpp instantiate.
+// The definition of `make_session`, which session_<type>.cpp instantiate behind the header of its leaf.
 
-#include <taut/cpu/cpu.hpp>
 #include <taut/data/data_loader.hpp>
 #include <taut/io/model.hpp>
 #include <taut/train/fit.hpp>
@@ -12,21 +11,23 @@
 
 namespace bench {
 
-template <class T, class M> class SessionOf final : public Session {
+template <class T, class Inference, class M> class SessionOf final : public Session {
  public:
   SessionOf(Start start, M network) : start_(std::move(start)), network_(std::move(network)) {
     if (!start_.weights.empty()) taut::io::load(network_, start_.weights);
     // Taken before the first step, which leaves what others share as it is.
-    plain_ = taut::rebind<T>(network_);
-    if constexpr (requires { taut::nn::fold_batch_norm(plain_); })
-      if (start_.folded) plain_ = taut::nn::fold_batch_norm(std::move(plain_));
+    auto plain = taut::rebind<T>(network_);
+    if constexpr (requires { taut::nn::fold_batch_norm(plain); })
+      if (start_.folded) plain = taut::nn::fold_batch_norm(std::move(plain));
+    plain_ = taut::rebind<Inference>(plain);
     optimizer_ = make_optimizer(start_.workload, network_);
     for (const auto& batch : start_.batches)
       batches_.push_back(
-          {tensor(batch.values, batch.shape), T::Index::from_host(batch.labels, {batch.shape[0]})});
+          {tensor<T>(batch.values, batch.shape), T::Index::from_host(batch.labels, {batch.shape[0]})});
   }
 
   double train_step() override {
+    require_training();
     const auto& [images, labels] = batches_[next_++ % batches_.size()];
     taut::Tape<T> tape;
     const auto loss = taut::cross_entropy(network_(taut::Grad<T>(images), taut::Mode::train), labels);
@@ -46,24 +47,29 @@ template <class T, class M> class SessionOf final : public Session {
   }
 
   Pass train(const Images& images) override {
+    require_training();
     taut::data::DataLoader loader{
-        images, {.batch_size = start_.workload.batch, .workers = 0, .first_epoch = passes_++}};
+        images, {.batch_size = start_.workload.batch, .workers = start_.workers, .first_epoch = passes_++}};
     const auto epoch = taut::train::fit(network_, *optimizer_, loader, {.epochs = 1}).back();
     return {images.size(), epoch.train_loss, epoch.train_accuracy};
   }
 
   Pass evaluate(const Images& images) override {
-    taut::data::DataLoader loader{images, {.batch_size = 250, .shuffle = false, .workers = 0}};
+    taut::data::DataLoader loader{images, {.batch_size = 250, .shuffle = false, .workers = start_.workers}};
     const auto result = taut::train::evaluate(network_, loader);
     return {result.samples, result.loss, result.accuracy};
   }
 
  private:
-  static T tensor(const std::vector<float>& values, const taut::Shape& shape) {
-    return T::from_host(std::vector<typename T::Element>(values.begin(), values.end()), shape);
+  static void require_training() {
+    if constexpr (!std::same_as<T, Inference>) throw taut::Error("this rung only infers");
   }
 
-  T first_samples(std::int64_t count) const {
+  template <class X> static X tensor(const std::vector<float>& values, const taut::Shape& shape) {
+    return X::from_host(std::vector<typename X::Element>(values.begin(), values.end()), shape);
+  }
+
+  Inference first_samples(std::int64_t count) const {
     std::vector<float> values;
     const auto per_batch = start_.batches.front().shape[0], size = start_.workload.batch_shape(1).size();
     for (std::int64_t i = 0; i < count; ++i) {
@@ -72,23 +78,23 @@ template <class T, class M> class SessionOf final : public Session {
       const auto begin = from.begin() + i % per_batch * size;
       values.insert(values.end(), begin, begin + size);
     }
-    return tensor(values, start_.workload.batch_shape(count));
+    return tensor<Inference>(values, start_.workload.batch_shape(count));
   }
 
   Start start_;
   M network_;
-  decltype(taut::rebind<T>(std::declval<M&>())) plain_;
+  decltype(taut::rebind<Inference>(std::declval<M&>())) plain_;
   std::unique_ptr<taut::optim::Optimizer> optimizer_;
   std::vector<std::pair<T, typename T::Index>> batches_;
   std::size_t next_ = 0;
   std::int64_t passes_ = 0;  // each in an order of its own
-  T inputs_, logits_;
+  Inference inputs_, logits_;
 };
 
-template <class T> std::unique_ptr<Session> make_session(Start start) {
+template <class T, class Inference> std::unique_ptr<Session> make_session(Start start) {
   taut::Rng rng{1};
   return with_network<taut::Grad<T>>(start.workload, rng, [&](auto network) -> std::unique_ptr<Session> {
-    return std::make_unique<SessionOf<T, decltype(network)>>(std::move(start), std::move(network));
+    return std::make_unique<SessionOf<T, Inference, decltype(network)>>(std::move(start), std::move(network));
   });
 }
 

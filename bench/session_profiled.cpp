@@ -1,3 +1,4 @@
+#include <taut/cpu/cpu.hpp>
 #include <taut/interpret/profiled.hpp>
 
 #include "session_impl.hpp"

@@ -1,13 +1,15 @@
 // The Taut side of bench/compare: does what it is told, line by line, and answers each line with one. Both
 // are JSON objects. bench/pytorch/worker.py answers the same requests:
 //
-//     {"do": "open", "workload": "mnist-mlp", "exchange": DIR, "threads": 2, "rung": "f32"}
+//     {"do": "open", "workload": "mnist-mlp", "exchange": DIR, "threads": 2, "rung": "f32", "device": "cpu"}
 //     {"do": "steps", "count": 100}        -> {"seconds": 0.05, "losses": [...]}
 //     {"do": "infer", "batch": 1, "count": 100}        -> {"seconds": 0.001, "logits": [...]}
 //     {"do": "images", "directory": DIR, "train": 50000, "test": 10000}
 //     {"do": "train"} and {"do": "evaluate"}        -> {"seconds": 1.2, "samples": ..., "loss": ..., ...}
-//     {"do": "memory"}        -> {"peak": ...}: the largest resident set in bytes
-//     {"do": "about"}        -> versions and flags
+//     {"do": "memory"}        -> {"peak": ...}: the most memory in bytes, of the device if that is a GPU
+//     {"do": "about", "device": "cpu"}        -> versions and flags
+//
+// The device, "cpu" or "cuda", may be left out: it is the processor. device.hpp lists the rungs of both.
 //
 // and this one also
 //
@@ -21,19 +23,17 @@
 #include <rapidjson/writer.h>
 #include <taut/cpu/cpu.hpp>
 #include <taut/interpret/profile_report.hpp>
-#include <taut/interpret/profiled.hpp>
 #include <taut/interpret/trace.hpp>
 #include <taut/io/chrome_trace.hpp>
 
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
 
+#include "device.hpp"
 #include "interleaved.hpp"
 #include "peaks.hpp"
-#include "session.hpp"
 
 using namespace taut;
 
@@ -84,8 +84,8 @@ class Worker {
     if (what == "images") return load_images(request);
     if (what == "train") return pass(reply, [&] { return session().train(train_.value()); });
     if (what == "evaluate") return pass(reply, [&] { return session().evaluate(test_.value()); });
-    if (what == "memory") return memory(reply);
-    if (what == "about") return about(reply);
+    if (what == "memory") return write(reply, "peak", device_->peak_bytes());
+    if (what == "about") return about(request, reply);
     if (what == "profile") return profile(request, reply);
     throw Error("there is no request '" + what + "'");
   }
@@ -100,9 +100,9 @@ class Worker {
     const std::string exchange = text(request, "exchange"), rung = text(request, "rung");
     set_threads(static_cast<int>(number(request, "threads")));
     workload_ = &bench::find_workload(text(request, "workload"));
-    bench::Start start{*workload_, bench::weights_path(exchange), bench::read_batches(exchange),
-                       rung == "folded"};
-    session_ = make_session(rung, std::move(start));
+    device_ = &find_device(request);
+    session_ =
+        device_->open(rung, {*workload_, bench::weights_path(exchange), bench::read_batches(exchange)});
   }
 
   static void write_exchange(const Request& request) {
@@ -112,31 +112,32 @@ class Worker {
                           static_cast<int>(number(request, "count")));
   }
 
-  static std::unique_ptr<bench::Session> make_session(const std::string& rung, bench::Start start) {
-    if (rung == "f32" || rung == "folded") return bench::make_session<CpuArray>(std::move(start));
-    if (rung == "f64") return bench::make_session<BasicCpuArray<double>>(std::move(start));
-    if (rung == "profiled") return bench::make_session<Profiled<CpuArray>>(std::move(start));
-    throw Error("there is no rung '" + rung + "'");
+  static const bench::Device& find_device(const Request& request) {
+    const std::string name = request.HasMember("device") ? text(request, "device") : "cpu";
+    if (name == "cpu") return bench::cpu_device();
+#if TAUT_HAS_CUDA
+    if (name == "cuda") return bench::cuda_device();
+#endif
+    throw Error("there is no device '" + name + "', or Taut was built without it");
+  }
+
+  /// The seconds that it takes until all of the work is done.
+  double time(const std::function<void()>& work) const {
+    return bench::seconds_per_call([&] { work(), device_->finish(); }, 1);
   }
 
   void steps(std::int64_t count, Reply& reply) {
     std::vector<double> losses;
-    write(reply, "seconds",
-          bench::seconds_per_call(
-              [&] {
-                for (std::int64_t i = 0; i < count; ++i) losses.push_back(session().train_step());
-              },
-              1));
+    write(reply, "seconds", time([&] {
+            for (std::int64_t i = 0; i < count; ++i) losses.push_back(session().train_step());
+          }));
     write(reply, "losses", losses);
   }
 
   void infer(std::int64_t batch, std::int64_t count, Reply& reply) {
-    write(reply, "seconds",
-          bench::seconds_per_call(
-              [&] {
-                for (std::int64_t i = 0; i < count; ++i) session().infer(batch);
-              },
-              1));
+    write(reply, "seconds", time([&] {
+            for (std::int64_t i = 0; i < count; ++i) session().infer(batch);
+          }));
     write(reply, "logits", session().logits());
   }
 
@@ -150,7 +151,7 @@ class Worker {
   void pass(Reply& reply, const std::function<bench::Pass()>& work) {
     if (!train_) throw Error("expected 'images' first");
     bench::Pass result;
-    write(reply, "seconds", bench::seconds_per_call([&] { result = work(); }, 1));
+    write(reply, "seconds", time([&] { result = work(); }));
     write(reply, "samples", static_cast<double>(result.samples));
     write(reply, "loss", result.loss);
     write(reply, "accuracy", result.accuracy);
@@ -195,28 +196,16 @@ class Worker {
     write(reply, "report", profile_report(limits));
   }
 
-  /// Not getrusage's, which also knows what the parent had when it started this process.
-  static void memory(Reply& reply) {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with("VmHWM:")) return write(reply, "peak", 1024 * std::stod(line.substr(6)));
-    throw Error("this system does not tell the largest resident set");
-  }
-
-  static void about(Reply& reply) {
+  static void about(const Request& request, Reply& reply) {
     write(reply, "name", "Taut");
     write(reply, "version", TAUT_BENCH_VERSION);
     write(reply, "compiler", TAUT_BENCH_COMPILER);
     write(reply, "flags", TAUT_BENCH_FLAGS);
-#if TAUT_HAS_ONEDNN
-    const auto* const onednn = dnnl_version();
-    write(reply, "oneDNN",
-          std::to_string(onednn->major) + "." + std::to_string(onednn->minor) + "." +
-              std::to_string(onednn->patch));
-#endif
+    for (const auto& [key, value] : find_device(request).about()) write(reply, key.c_str(), value);
   }
 
   const bench::Workload* workload_ = nullptr;
+  const bench::Device* device_ = &bench::cpu_device();
   std::unique_ptr<bench::Session> session_;
   std::optional<bench::Images> train_, test_;
 };

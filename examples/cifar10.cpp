@@ -3,9 +3,9 @@
 //
 //     cifar10 --model resnet20 --epochs 20 --augment --schedule cosine --save cifar.safetensors
 //     cifar10 --resume cifar.safetensors --epochs 40 ...      goes on from there
+//     cifar10 --device cuda ...                               on a GPU
 
 #include <taut/concepts.hpp>
-#include <taut/cpu/cpu.hpp>
 #include <taut/data/augment.hpp>
 #include <taut/data/cifar.hpp>
 #include <taut/data/data_loader.hpp>
@@ -37,16 +37,15 @@
 
 #include "cifar_networks.hpp"
 #include "command_line.hpp"
+#include "device.hpp"
 
 using namespace taut;
 
 namespace {
 
-using G = Grad<CpuArray>;  // `Grad`: this one can be trained
-
 struct Options {
-  std::string data, model = "resnet18", schedule = "cosine", load, save, resume, csv, report = "report.html",
-                    tensorboard;
+  std::string data, device = "cpu", model = "resnet18", schedule = "cosine", load, save, resume, csv,
+                    report = "report.html", tensorboard;
   double lr = 0.1, momentum = 0.9, weight_decay = 5e-4, clip = 0, label_smoothing = 0, ema = 0;
   int epochs = 10, batch_size = 128, threads = 0, workers = 1;
   std::uint64_t seed = 1;
@@ -58,6 +57,7 @@ void declare(CommandLine& line, Options& options) {
               "network; resnet18-imagenet has the stem for large images and biases");
   line.text("--data", options.data,
             "directory of CIFAR-10's binary files; unless given, data/cifar-10, or else pictures drawn here");
+  line.choice("--device", options.device, devices, "what computes");
   line.integer("--epochs", options.epochs, 0,
                "passes over the training images, those before --resume included");
   line.integer("--batch-size", options.batch_size, 1, "images a step");
@@ -211,7 +211,8 @@ std::vector<std::pair<std::string, std::string>> settings(const Options& options
     text << value;
     return text.str();
   };
-  return {{"--model", options.model},
+  return {{"--device", options.device},
+          {"--model", options.model},
           {"--epochs", std::to_string(options.epochs)},
           {"--batch-size", std::to_string(options.batch_size)},
           {"--lr", number(options.lr)},
@@ -230,11 +231,12 @@ std::vector<std::pair<std::string, std::string>> settings(const Options& options
 /// Adds to a report which classes the network confuses, and the images that it is most wrong about.
 template <class Network, class Loader>
 void show_mistakes(train::HtmlReport& report, const Network& network, Loader& loader, const Images& images) {
-  const auto plain = rebind<CpuArray>(network);
+  using T = typename TensorOf<Network>::Inner;
+  const auto plain = rebind<T>(network);
   const auto names = images.class_names();
   train::Predictions predictions;
   for (const auto& batch : loader)
-    predictions.add(plain(batch.template tensor<CpuArray>(), Mode::eval).to_host(), batch.labels);
+    predictions.add(plain(batch.template tensor<T>(), Mode::eval).to_host(), batch.labels);
   report.set_confusion(names, predictions.labels, predictions.predicted);
   std::vector<train::ReportImage> worst;
   for (const auto i : predictions.worst(24)) {
@@ -302,10 +304,12 @@ template <class Network> void run(const Options& options, Network network) {
               << 100 * train::evaluate(keeper.ema->model(), test_loader).accuracy << "%\n";
 }
 
-void run(const Options& options) {
+/// The whole run on the device of T.
+template <ImageTensor T> void run(const Options& options) {
   if (options.threads > 0) set_threads(options.threads);
   Rng rng{options.seed};
-  with_network<G>(options.model, rng, [&](auto network) { run(options, std::move(network)); });
+  with_network<Grad<T>>(options.model, rng,  // `Grad`: this one can be trained
+                        [&](auto network) { run(options, std::move(network)); });
 }
 
 }  // namespace
@@ -316,7 +320,7 @@ int main(int argc, char** argv) {
     CommandLine line("Trains a convolutional network to recognise the images of CIFAR-10.");
     declare(line, options);
     if (!line.parse(argc, argv)) return 0;
-    run(options);
+    with_device(options.device, [&]<class T>() { run<T>(options); });
   } catch (const std::exception& error) {
     std::cerr << "cifar10: " << error.what() << '\n';
     return 1;

@@ -2,9 +2,9 @@
 //
 //     mnist --epochs 3 --save mnist.safetensors     trains and keeps the weights
 //     mnist --load mnist.safetensors --epochs 0     measures them
+//     mnist --device cuda                           trains on a GPU
 
 #include <taut/concepts.hpp>
-#include <taut/cpu/cpu.hpp>
 #include <taut/data/data_loader.hpp>
 #include <taut/data/mnist.hpp>
 #include <taut/io/model.hpp>
@@ -22,6 +22,7 @@
 #include <string>
 
 #include "command_line.hpp"
+#include "device.hpp"
 
 using namespace taut;
 
@@ -39,10 +40,8 @@ template <BlasTensor T> struct Classifier {
   T operator()(const T& images) const { return out(relu(hidden2(relu(hidden1(flatten(images)))))); }
 };
 
-using Network = Classifier<Grad<CpuArray>>;  // `Grad`: this one can be trained
-
 struct Options {
-  std::string data, optimizer = "sgd", load, save, csv;
+  std::string data, device = "cpu", optimizer = "sgd", load, save, csv;
   double lr = 0;
   int epochs = 10, batch_size = 64, threads = 1, workers = 1;
   std::uint64_t seed = 1;
@@ -53,6 +52,7 @@ void declare(CommandLine& line, Options& options) {
       "--data", options.data,
       "directory of the four IDX files; unless given, data/mnist, or else the Fashion-MNIST of Debian's "
       "package dataset-fashion-mnist");
+  line.choice("--device", options.device, devices, "what computes");
   line.integer("--epochs", options.epochs, 0, "passes over the training images; 0 only measures");
   line.integer("--batch-size", options.batch_size, 1, "images a step");
   line.choice("--optimizer", options.optimizer, {"sgd", "adam", "adamw"}, "update rule");
@@ -67,6 +67,7 @@ void declare(CommandLine& line, Options& options) {
   line.text("--csv", options.csv, "file for a table of the epochs");
 }
 
+template <class Network>
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options, Network& network) {
   std::unique_ptr<optim::Optimizer> optimizer;
   if (options.optimizer == "sgd")
@@ -88,7 +89,8 @@ std::string find_data(const Options& options) {
   return only_debian ? data::fashion_mnist_directory : here;
 }
 
-void run(const Options& options) {
+/// The whole run on the device of T.
+template <BlasTensor T> void run(const Options& options) {
   if (options.threads > 0) set_threads(options.threads);
 
   const std::string directory = find_data(options);
@@ -101,7 +103,7 @@ void run(const Options& options) {
   data::DataLoader test_loader{test_data, {.batch_size = 500, .shuffle = false, .workers = options.workers}};
 
   Rng rng{options.seed};
-  auto network = Network::make(rng);
+  auto network = Classifier<Grad<T>>::make(rng);  // `Grad`: this one can be trained
   std::cout << summary(network);
   if (!options.load.empty()) io::load(network, options.load);
   if (!options.save.empty())
@@ -128,7 +130,7 @@ int main(int argc, char** argv) {
     declare(line, options);
     if (!line.parse(argc, argv)) return 0;
     if (options.lr == 0) options.lr = options.optimizer == "sgd" ? 0.01 : 0.001;
-    run(options);
+    with_device(options.device, [&]<class T>() { run<T>(options); });
   } catch (const std::exception& error) {
     std::cerr << "mnist: " << error.what() << '\n';
     return 1;

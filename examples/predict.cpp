@@ -3,7 +3,6 @@
 //     predict cat.jpg cifar.safetensors
 
 #include <taut/concepts.hpp>
-#include <taut/cpu/cpu.hpp>
 #include <taut/data/augment.hpp>
 #include <taut/data/cifar.hpp>
 #include <taut/data/image.hpp>
@@ -20,6 +19,7 @@
 
 #include "cifar_networks.hpp"
 #include "command_line.hpp"
+#include "device.hpp"
 
 using namespace taut;
 
@@ -37,12 +37,12 @@ std::string text_of(const io::SafetensorsFile& file, const std::string& key) {
 }
 
 /// The picture as the network has seen those that it learnt from: [1, 3, 32, 32].
-CpuArray read_picture(const std::string& path, bool raw) {
+template <class T> T read_picture(const std::string& path, bool raw) {
   std::vector<float> values(data::Cifar10::pixels);
   data::crop_and_resize(data::read_image(path), side, side, values);
   Rng none{0};
   if (!raw) data::Normalize{data::cifar10_mean, data::cifar10_std}(values, {3, side, side}, none);
-  return CpuArray::from_host(values, {1, 3, side, side});
+  return T::from_host(values, {1, 3, side, side});
 }
 
 /// The names that a text has with commas between them.
@@ -53,14 +53,15 @@ std::vector<std::string> split(const std::string& text) {
   return names;
 }
 
-/// The probabilities of the classes, by the network that the checkpoint is of.
+/// The probabilities of the classes, by the network that the checkpoint is of, on the device of T.
+template <ImageTensor T>
 std::vector<float> classify(const std::string& picture, const io::SafetensorsFile& file) {
-  const auto x = read_picture(picture, text_of(file, "pixels") == "raw");
+  const auto x = read_picture<T>(picture, text_of(file, "pixels") == "raw");
   const auto name = text_of(file, "model");
   if (std::ranges::find(cifar_networks, name) == cifar_networks.end())
     throw DataError(file.path(), -1, "predict: there is no network '" + name + "'");
   Rng rng{0};
-  return with_network<CpuArray>(name, rng, [&](auto network) {
+  return with_network<T>(name, rng, [&](auto network) {
     io::load(network, file.path());
     return softmax(network(x, Mode::eval)).to_host();
   });
@@ -70,15 +71,16 @@ std::vector<float> classify(const std::string& picture, const io::SafetensorsFil
 
 int main(int argc, char** argv) {
   try {
-    std::string picture, checkpoint;
+    std::string picture, checkpoint, device = "cpu";
     int top = 5;
     CommandLine line("Says what is in a picture, by a network that cifar10 has trained.");
     line.text("picture", picture, "PNG or JPEG file; its middle is taken and scaled to 32 x 32");
     line.text("checkpoint", checkpoint, "file that cifar10 --save has written");
     line.integer("--top", top, 1, "classes to list");
+    line.choice("--device", device, devices, "what computes");
     if (!line.parse(argc, argv)) return 0;
     const auto file = io::SafetensorsFile::read(checkpoint);
-    const auto share = classify(picture, file);
+    const auto share = with_device(device, [&]<class T>() { return classify<T>(picture, file); });
     const auto names = split(text_of(file, "classes"));
     if (names.size() != share.size())
       throw DataError(checkpoint, -1, "predict: expected a name for each class");

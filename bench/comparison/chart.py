@@ -26,6 +26,7 @@ def main(path):
     import matplotlib
 
     from .report import file_of, read, title
+    from .statistics import precision
 
     matplotlib.use("svg")
     from matplotlib import pyplot
@@ -36,15 +37,16 @@ def main(path):
     for axis, run in zip(axes[:, 0], runs):
         drawn = list(bars(run))[::-1]
         for position, (name, (low, middle, high)) in enumerate(drawn):
-            colour = "#b8bec8" if "bf16" in name else "#3b6fb6"
+            colour = "#3b6fb6" if precision(name) == "f32" else "#b8bec8"
             axis.barh(position, middle, xerr=[[middle - low], [high - middle]], color=colour, height=0.7, capsize=2)
             axis.text(high + 0.05, position, f"{middle:.2f}", va="center", fontsize=8)
         axis.set_yticks(range(len(drawn)), [name for name, _ in drawn], fontsize=8)
         axis.axvline(1, color="black", linewidth=0.8)
-        axis.set_title(title(run["workload"], run["threads"]), fontsize=9, loc="left")
+        name = title(run["workload"], run["threads"], run.get("device", "cpu"))
+        axis.set_title(name, fontsize=9, loc="left")
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1, 0].set_xlabel(
-        "PyTorch's time for a training step by Taut's: median and quartiles (grey: bf16)", fontsize=8
+        "PyTorch's time for a training step by Taut's: median and quartiles (grey: tf32, bf16)", fontsize=8
     )
     figure.tight_layout()
     figure.savefig(file_of(path, ".svg"), metadata={"Date": None})

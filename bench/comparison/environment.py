@@ -17,7 +17,7 @@ class Failure(Exception):
     """What ends a comparison, as a message to its user."""
 
 
-def build_taut(source, build):
+def build_taut(source, build, device):
     """Builds the worker of Taut and returns the command that starts it."""
     configure = [
         "cmake",
@@ -30,7 +30,10 @@ def build_taut(source, build):
         "-DTAUT_NATIVE=ON",
         "-DTAUT_SANITIZE=",
     ]
-    for command in (configure, ["cmake", "--build", build, "--target", "bench_worker"]):
+    if device == "cuda":
+        configure += ["-DTAUT_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=native"]
+    compilation = ["cmake", "--build", build, "--target", "bench_worker", "--parallel", str(os.cpu_count())]
+    for command in (configure, compilation):
         try:
             done = subprocess.run(command, capture_output=True, text=True)
         except OSError as error:
@@ -38,6 +41,28 @@ def build_taut(source, build):
         if done.returncode != 0:
             raise Failure(f"Taut cannot be built: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return [str(Path(build) / "bench/worker")]
+
+
+def failure_of(python, code):
+    """The last line that Python says of code which fails, or None."""
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    except OSError as error:
+        return str(error)
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+
+
+def find_pytorch(options):
+    """The Python to run PyTorch by: the one that was named, or that of the virtual environment, which is made. None,
+    and a message, if there is no PyTorch, or not for the device."""
+    if options.python == "none":
+        return None
+    python = Path(options.python) if options.python else set_up_pytorch(options.environment)
+    code = "import torch, numpy, safetensors" + ("; torch.cuda.init()" if options.device == "cuda" else "")
+    failure = python and failure_of(python, code)
+    if failure:
+        print(f"PyTorch cannot be had from {python}, so its columns stay empty: {failure}")
+    return None if failure else python
 
 
 def set_up_pytorch(directory):
@@ -70,11 +95,21 @@ def processor():
     return platform.processor() or platform.machine()
 
 
+def gpu():
+    """The name of the first GPU, or None."""
+    try:
+        command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else None
+
+
 def memory_bytes():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def describe(taut, python):
+def describe(taut, python, device):
     """Machine, versions and flags."""
     about = {
         "processor": processor(),
@@ -83,13 +118,15 @@ def describe(taut, python):
         "system": platform.platform(),
         "python": sys.version.split()[0],
     }
+    if device == "cuda":
+        about["gpu"] = gpu()
     sides = {"taut": taut}
     if python:
         sides["pytorch"] = pytorch_command(python)
     for side, command in sides.items():
         with Worker(side, command) as worker:
             try:
-                about[side] = worker.ask(do="about")
+                about[side] = worker.ask(do="about", device=device)
             except WorkerError as error:
                 about[side] = {"error": str(error)}
     return about

@@ -5,17 +5,26 @@ from pathlib import Path
 
 from . import environment, profile
 from .environment import pytorch_command, write_exchange
-from .statistics import difference, fastest_rung
+from .statistics import difference, fastest_rung, is_taut, precision
 from .worker import Worker, WorkerError
 
 COMPARED_STEPS = 20  # losses that are held against each other
 BATCHES = (1, 256)  # of inference
+WORKLOADS = ["mnist-mlp", "seed-resnet18", "cifar-resnet18", "frost-resnet20"]
 IMAGES = {
-    "mnist-mlp": (60000, 10000),
-    "seed-resnet18": (2560, 1000),
-    "cifar-resnet18": (512, 250),
-    "frost-resnet20": (1280, 500),
+    "cpu": dict(zip(WORKLOADS, [(60000, 10000), (2560, 1000), (512, 250), (1280, 500)])),
+    "cuda": dict(zip(WORKLOADS, [(60000, 10000)] + [(12800, 2500)] * 3)),
 }  # of an epoch: all, or as many as take seconds
+TAUT = {
+    "cpu": {"taut": "f32", "taut folded": "folded"},
+    "cuda": {
+        "taut": "f32",
+        "taut tf32": "tf32",
+        "taut folded": "f32+folded",
+        "taut tf32 folded": "tf32+folded",
+        "taut bf16 folded": "bf16+folded",
+    },
+}  # our sides and their rungs; what is folded only infers
 
 
 class Side:
@@ -57,16 +66,22 @@ class Side:
             self.worker = None
 
 
-def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
+def trains(side):
+    return "folded" not in side.name
+
+
+def sides_of(taut, python, workload, threads, options, exchange, scratch):
+    common = {"do": "open", "workload": workload, "exchange": str(exchange), "threads": threads}
+
     def opened(rung):
-        return {"do": "open", "workload": workload, "exchange": str(exchange), "threads": threads, "rung": rung}
+        return common | {"rung": rung, "device": options.device}
 
     variables = {"OMP_NUM_THREADS": str(threads)}
     huge_pages = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-    sides = [Side("taut", lambda: Worker("taut", taut), opened("f32"))]
-    if workload != "mnist-mlp":
-        sides.append(Side("taut folded", lambda: Worker("taut folded", taut), opened("folded")))
-    for rung in rungs if python else []:
+    sides = [Side(n, lambda n=n: Worker(n, taut), opened(rung)) for n, rung in TAUT[options.device].items()]
+    if workload == "mnist-mlp":
+        sides = [side for side in sides if trains(side)]  # it has nothing to fold
+    for rung in options.rungs if python else []:
         if workload == "mnist-mlp" and "channels-last" in rung:
             rung = rung.replace("channels-last+", "")
         if rung not in [side.name for side in sides]:
@@ -80,8 +95,8 @@ def sides_of(taut, python, workload, threads, rungs, exchange, scratch):
 def run(taut, python, workload, threads, options, scratch):
     exchange = scratch / workload
     write_exchange(taut, workload, exchange, count=COMPARED_STEPS)
-    sides = sides_of(taut, python, workload, threads, options.rungs, exchange, scratch)
-    training = [side for side in sides if side.name != "taut folded"]
+    sides = sides_of(taut, python, workload, threads, options, exchange, scratch)
+    training = [side for side in sides if trains(side)]
     try:
         start_up(training, options)
         losses(training)
@@ -98,15 +113,17 @@ def run(taut, python, workload, threads, options, scratch):
     finally:
         for side in sides:
             side.close()
+    cpu = options.device == "cpu"
     return {
         "workload": workload,
         "threads": threads,
+        "device": options.device,
         "date": datetime.date.today().isoformat(),
         "commit": environment.commit(),
         "sides": {side.name: side.result for side in sides},
         "pairs": options.pairs,
-        "profile": profile_of(taut, workload, threads, exchange),
-        "double": None if options.quick else double_parity(taut, python, workload, threads, scratch),
+        "profile": profile_of(taut, workload, threads, exchange) if cpu else None,
+        "double": double_parity(taut, python, workload, threads, scratch) if cpu and not options.quick else None,
     }
 
 
@@ -120,10 +137,9 @@ def profile_of(taut, workload, threads, exchange):
 
 def start_up(sides, options):
     """Start to first step, of fresh processes; what compiles, which takes long, once."""
-    rounds = 2 if options.quick else 3
     for side in sides:
         side.result["start_up"] = []
-    for round_ in range(rounds):
+    for round_ in range(options.starts):
         for side in sides:
             if round_ > 0 and "compile" in side.name:
                 continue
@@ -187,14 +203,17 @@ def per_call(side, count, **request):
 
 
 def passes(sides, workload, options):
-    """An epoch with the real loader, and that with an evaluation: Taut against eager PyTorch and its fastest rung."""
+    """An epoch with the real loader, and that with an evaluation: Taut against eager PyTorch and the fastest rung of
+    each precision."""
     name = "mnist" if workload == "mnist-mlp" else "cifar-10-batches-bin"
     if not (Path(options.data) / name).is_dir():
         print(f"  there is no {name} in {options.data}: nothing is measured on it")
         return
-    train, test = IMAGES[workload]
-    best = fastest_rung({side.name: side.result for side in sides}, "step")
-    chosen = [side for side in sides if side.name in ("taut", "eager", best)]
+    train, test = IMAGES[options.device][workload]
+    results = {side.name: side.result for side in sides}
+    ours = [side.name for side in sides if is_taut(side.name)]
+    best = [fastest_rung(results, "step", precision(name)) for name in ours]
+    chosen = [side for side in sides if side.name in [*ours, "eager", *best]]
     for side in chosen:
         side.ask("images", do="images", directory=str(options.data), train=train, test=test)
         side.ask("warm-up", do="train")

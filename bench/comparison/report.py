@@ -2,7 +2,7 @@
 
 import json
 
-from .statistics import best_ratios, difference, fastest_rung, is_single, median, quartiles, ratios
+from .statistics import best_ratios, difference, fastest_rung, is_taut, median, precision, quartiles, ratios
 
 HEADLINES = {
     "step": "training step",
@@ -13,8 +13,9 @@ HEADLINES = {
 }
 
 
-def title(workload, threads):
-    return f"{workload}, {threads} thread{'s' if threads > 1 else ''}"
+def title(workload, threads, device="cpu"):
+    """What a run is called; on a GPU the threads of the host matter little."""
+    return f"{workload} on a GPU" if device == "cuda" else f"{workload}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def file_of(path, ending):
@@ -34,14 +35,14 @@ def write(results, path):
 
 def sections(results):
     about = results["machine"]
-    yield f"# Taut and PyTorch on {about['processor']}"
+    yield f"# Taut and PyTorch on {about.get('gpu') or about['processor']}"
     yield machine_text(about)
     yield (
-        "How many times faster Taut is than PyTorch's fastest rung in f32 of the same column, for epochs of eager and "
-        "the rung with the fastest step: the median of pairs that ran in turn [quartiles]; inference is "
+        "How many times faster Taut is than PyTorch's fastest rung of the same precision, f32 unless another one is "
+        "named, in the same column, for epochs of eager and the rung with the fastest step: the median of pairs that ran in turn [quartiles]; inference is "
         "the faster one of the network as it was "
         "trained and that with its normalisation folded (PyTorch's compiler folds, too). Memory: Taut's peak resident "
-        "set while it trains by that of PyTorch's fastest rung. Start-up: from the start of the process to the end of "
+        "set, or memory of the GPU, while it trains by that of PyTorch's fastest rung. Start-up: from the start of the process to the end of "
         "the first step, Taut by eager PyTorch. Share of floor: the least time in which this machine could do a step's "
         "operations and traffic, operator by operator, by the time of the step; Winograd's convolutions take fewer "
         "operations than are counted. An empty cell was not measured."
@@ -52,7 +53,8 @@ def sections(results):
 
 
 def machine_text(about):
-    lines = [f"{about['cores']} cores, {about['memory'] / 2**30:.0f} GiB, {about['system']}."]
+    host = f"{about['processor']}, " if about.get("gpu") else ""
+    lines = [f"{host}{about['cores']} cores, {about['memory'] / 2**30:.0f} GiB, {about['system']}."]
     for side in ("taut", "pytorch"):
         side_about = about.get(side)
         if side_about is None:
@@ -71,10 +73,13 @@ def headline(runs):
     rows = []
     for run in runs:
         sides = with_sums(run["sides"])
-        row = [run["workload"], str(run["threads"])]
-        row += [spread(best_ratios(sides, what)) for what in HEADLINES]
-        row += [memory_ratio(sides), start_up_ratio(sides), share_of_floor(run)]
-        rows.append(row)
+        ours = {precision(name) for name in sides if is_taut(name)}
+        for wanted in (word for word in ("f32", "tf32", "bf16") if word in ours):
+            first = run["workload"] + ("" if wanted == "f32" else f", {wanted}")
+            row = [first, str(run["threads"])]
+            row += [spread(best_ratios(sides, what, wanted)) for what in HEADLINES]
+            row += [memory_ratio(sides), start_up_ratio(sides), share_of_floor(run)] if wanted == "f32" else [""] * 3
+            rows.append(row)
     return table(["workload", "threads", *HEADLINES.values(), "memory", "start-up", "share of floor"], rows)
 
 
@@ -121,7 +126,7 @@ def share_of_floor(run):
 
 def run_sections(run):
     sides = with_sums(run["sides"])
-    yield f"## {title(run['workload'], run['threads'])}"
+    yield f"## {title(run['workload'], run['threads'], run.get('device', 'cpu'))}"
     header = [
         "",
         "step, ms",
@@ -162,7 +167,7 @@ def passes_table(sides):
 
 def rung_row(name, sides):
     result = sides[name]
-    row = [f"**{name}**" if name.startswith("taut") else name]
+    row = [f"**{name}**" if is_taut(name) else name]
     for what in ("step", "infer 1", "infer 256"):
         times = result.get(what)
         row.append(f"{1e3 * median(times):.3g}" if times else "")
@@ -183,7 +188,7 @@ def parity_text(run):
     apart = {
         name: difference(result["losses"], reference)["step_apart"]
         for name, result in run["sides"].items()
-        if reference and result.get("losses") and is_single(name)
+        if reference and result.get("losses") and precision(name) == "f32"
     }
     for step in sorted({step for step in apart.values() if step}):
         names = ", ".join(name for name, first in apart.items() if first == step)

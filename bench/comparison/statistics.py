@@ -12,13 +12,13 @@ def quartiles(values):
     return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
 
 
-def is_single(name):
-    """Whether a side computes in single precision."""
-    return "bf16" not in name
+def precision(name):
+    """What a side computes in: bf16, tf32 or f32."""
+    return next((word for word in ("bf16", "tf32") if word in name), "f32")
 
 
-def is_f32_rung(name):
-    return not name.startswith("taut") and is_single(name)
+def is_taut(name):
+    return name.startswith("taut")
 
 
 def fastest(sides, what, wanted):
@@ -27,20 +27,28 @@ def fastest(sides, what, wanted):
     return min(names, key=lambda name: median(sides[name][what]), default=None)
 
 
-def fastest_rung(sides, what):
-    """The name of PyTorch's fastest rung in f32, or None; `sides` has the measurements by name."""
-    return fastest(sides, what, is_f32_rung)
+def fastest_rung(sides, what, wanted="f32"):
+    """The name of PyTorch's fastest rung of a precision, or None; `sides` has the measurements by name."""
+    return fastest(sides, what, lambda name: not is_taut(name) and precision(name) == wanted)
 
 
-def best_ratios(sides, what):
-    """Of our fastest side to PyTorch's fastest rung in f32."""
-    ours = fastest(sides, what, lambda name: name.startswith("taut"))
-    return ratios(sides, what, fastest_rung(sides, what), ours)
+def best_ratios(sides, what, wanted="f32"):
+    """Of our fastest side to PyTorch's fastest rung, both of a precision."""
+    ours = fastest(sides, what, lambda name: is_taut(name) and precision(name) == wanted)
+    return ours and ratios(sides, what, fastest_rung(sides, what, wanted), ours)
 
 
-def ratios(sides, what, rung, ours="taut"):
-    """How many times faster than the rung we are, pair by pair; None where a side is missing."""
-    theirs, own = sides.get(rung, {}).get(what), sides.get(ours, {}).get(what)
+def counterpart(sides, rung):
+    """Our side to hold a rung against: that of its precision, if there is one."""
+    own = f"taut {precision(rung)}"
+    return own if own in sides and own != rung else "taut"
+
+
+def ratios(sides, what, rung, ours=None):
+    """How many times faster than the rung we, its counterpart unless said, are, pair by pair; None where a side is
+    missing."""
+    theirs = sides.get(rung, {}).get(what)
+    own = theirs and sides.get(ours or counterpart(sides, rung), {}).get(what)
     if not theirs or not own:
         return None
     return [a / b for a, b in zip(theirs, own)]

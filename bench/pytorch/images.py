@@ -38,20 +38,23 @@ def load(workload, directory, train, count):
 def crop_and_flip(x, padding=4):
     """Moves each image by up to `padding` pixels in both directions, and mirrors half of them."""
     n, channels, height, width = x.shape
+    at = {"device": x.device}
     x = f.pad(x, [padding] * 4)
-    rows = torch.arange(height) + torch.randint(2 * padding + 1, (n, 1))
-    columns = torch.arange(width) + torch.randint(2 * padding + 1, (n, 1))
-    columns = torch.where(torch.rand(n, 1) < 0.5, columns.flip(1), columns)
-    image, channel = torch.arange(n).reshape(n, 1, 1, 1), torch.arange(channels).reshape(1, channels, 1, 1)
+    rows = torch.arange(height, **at) + torch.randint(2 * padding + 1, (n, 1), **at)
+    columns = torch.arange(width, **at) + torch.randint(2 * padding + 1, (n, 1), **at)
+    columns = torch.where(torch.rand(n, 1, **at) < 0.5, columns.flip(1), columns)
+    image = torch.arange(n, **at).reshape(n, 1, 1, 1)
+    channel = torch.arange(channels, **at).reshape(1, channels, 1, 1)
     return x[image, channel, rows.reshape(n, 1, height, 1), columns.reshape(n, 1, 1, width)]
 
 
 def batches(workload, pixels, labels, size, train):
-    """All batches of one epoch, in random order for training."""
-    order = torch.randperm(len(labels)) if train else torch.arange(len(labels))
+    """All batches of one epoch, in random order for training, prepared on the device where the pixels are."""
+    order = (torch.randperm if train else torch.arange)(len(labels), device=labels.device)
+    mean, std = CIFAR10_MEAN.to(pixels.device), CIFAR10_STD.to(pixels.device)
     for indices in order.split(size):
         x = pixels[indices]
         if train and workload.augmented:
             x = crop_and_flip(x)
         x = x.float().div_(255)
-        yield x.sub_(CIFAR10_MEAN).div_(CIFAR10_STD) if workload.normalized else x, labels[indices]
+        yield x.sub_(mean).div_(std) if workload.normalized else x, labels[indices]

@@ -1,14 +1,17 @@
 """Tests of what bench/compare computes from measurements, and of how it treats workers that fail."""
 
+import contextlib
+import io
 import os
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 SOURCE = Path(os.environ.get("TAUT_SOURCE_DIR", Path(__file__).parents[2]))
 sys.path.insert(0, str(SOURCE / "bench"))
-from comparison import measure, report, statistics  # noqa: E402
+from comparison import environment, measure, report, statistics  # noqa: E402
 from comparison.worker import Worker, WorkerError  # noqa: E402
 
 ECHO = """
@@ -45,6 +48,17 @@ class Statistics(unittest.TestCase):
         measured = {"taut": {"infer 1": [4, 4]}, "taut folded": {"infer 1": [2, 2]}, "eager": {"infer 1": [8, 6]}}
         self.assertEqual(statistics.best_ratios(measured, "infer 1"), [4, 3])
         self.assertIsNone(statistics.best_ratios({"taut": {"infer 1": [1]}}, "infer 1"))
+
+    def test_precisions_are_held_against_their_own(self):
+        measured = sides(taut=(4, 4), eager=(8, 8), bf16=(1, 1)) | {
+            "taut tf32": {"step": [2, 2]},
+            "tf32+fused": {"step": [6, 6]},
+        }
+        self.assertEqual(statistics.best_ratios(measured, "step"), [2, 2])
+        self.assertEqual(statistics.best_ratios(measured, "step", "tf32"), [3, 3])
+        self.assertIsNone(statistics.best_ratios(measured, "step", "bf16"))
+        self.assertEqual(statistics.ratios(measured, "step", "tf32+fused"), [3, 3])
+        self.assertEqual(statistics.ratios(measured, "step", "bf16"), [0.25, 0.25])
 
     def test_quartiles(self):
         self.assertEqual(statistics.quartiles([5, 1, 3, 2, 4]), [2, 3, 4])
@@ -89,6 +103,34 @@ class Workers(unittest.TestCase):
         good.close()
         self.assertEqual(good.result["step"], [0.5] * 3)
         self.assertNotIn("step", bad.result)
+
+
+class Devices(unittest.TestCase):
+    def sides_of(self, workload, device):
+        options = SimpleNamespace(device=device, rungs=["eager", "tf32+channels-last+fused"])
+        return measure.sides_of(COMMAND, sys.executable, workload, 1, options, Path("/exchange"), Path("/scratch"))
+
+    def test_every_side_is_told_its_device(self):
+        found = {side.name: side.open_request for side in self.sides_of("cifar-resnet18", "cuda")}
+        self.assertEqual({request["device"] for request in found.values()}, {"cuda"})
+        self.assertEqual(found["taut tf32"]["rung"], "tf32")
+        self.assertEqual(found["taut bf16 folded"]["rung"], "bf16+folded")
+        self.assertIn("tf32+channels-last+fused", found)
+
+    def test_what_has_no_normalisation_is_not_folded(self):
+        names = [side.name for side in self.sides_of("mnist-mlp", "cuda")]
+        self.assertEqual(names, ["taut", "taut tf32", "eager", "tf32+fused"])
+        self.assertEqual(len(self.sides_of("cifar-resnet18", "cpu")), 4)
+
+    def test_a_missing_peer_is_said(self):
+        with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(io.StringIO()) as said:
+            bare = Path(directory) / "python"
+            bare.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n")
+            bare.chmod(0o755)
+            for python in (str(bare), str(bare) + "-absent", "none"):
+                self.assertIsNone(environment.find_pytorch(SimpleNamespace(python=python, device="cuda")))
+        self.assertIn("columns stay empty: ModuleNotFoundError: No module named 'torch'", said.getvalue())
+        self.assertIn("No such file", said.getvalue())
 
 
 class Report(unittest.TestCase):
@@ -145,6 +187,18 @@ class Report(unittest.TestCase):
         self.assertIn("Never in 2 steps: close.", text)
         self.assertIn("out of luck", text)
         self.assertIn("pytorch: not there", text)
+
+    def test_a_gpu_has_a_row_for_each_precision(self):
+        results = self.results()
+        run = results["runs"][0]
+        run["device"], results["machine"]["gpu"] = "cuda", "Loom"
+        run["sides"] |= {"taut tf32": {"step": [0.5, 0.5]}, "tf32+fused": {"step": [2.0, 2.0]}}
+        text = "\n".join(report.sections(results))
+        self.assertIn("PyTorch on Loom\n", text)
+        self.assertIn("Abacus, 2 cores", text)
+        self.assertIn("| mnist-mlp | 2 | 2.75x", text)
+        self.assertIn("| mnist-mlp, tf32 | 2 | 4.00x [4.00, 4.00] |", text)
+        self.assertIn("## mnist-mlp on a GPU", text)
 
 
 if __name__ == "__main__":

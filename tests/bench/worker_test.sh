@@ -39,6 +39,28 @@ grep -q '"floor":' "$directory/profile"
 grep -q 'linear' "$directory/profile"
 grep -q traceEvents "$directory/trace.json"
 
+# The worker of the emulated GPU computes the same there, in every precision, and tells the device's memory.
+emulated=$TAUT_BUILD_DIR/tests/emulated_worker
+on_gpu() { open "$1" "$2" | sed 's/}$/,"device":"cuda"}/'; }
+if [ -x "$emulated" ]; then
+  exchange mnist-mlp 8 | "$worker" > /dev/null
+  for rung in f32 tf32; do
+    { on_gpu mnist-mlp $rung; echo "$steps"; echo '{"do":"memory"}'; } | "$emulated" > "$directory/$rung"
+    losses < "$directory/$rung" | sed "s/^/$first,/" | awk -F, '{ for (i = 1; i <= 5; ++i) {
+      d = $i - $(i + 5); if (d > 1e-5 || d < -1e-5) wrong = 1 }; exit wrong || NF != 10 }'
+    sed -n 's/.*"peak":\([0-9.]*\)}/\1/p' "$directory/$rung" | awk '{ exit !($1 > 109386 * 4 && $1 < 1e8) }'
+  done
+  exchange frost-resnet20 2 | "$worker" > /dev/null
+  for rung in f32 f32+folded bf16+folded; do
+    { on_gpu frost-resnet20 $rung; echo "$infer"; } | "$emulated" | sed -n 's/.*"logits":\[\(.*\)\].*/\1/p' > "$directory/gpu"
+    paste -d, "$directory/folded" "$directory/gpu" | awk -F, -v most=$([ $rung = bf16+folded ] && echo 0.1 || echo 1e-3) '{
+      for (i = 1; i <= 30; ++i) { d = $i - $(i + 30); if (d > most || d < -most) wrong = 1 }; exit wrong || NF != 60 }'
+  done
+  { on_gpu frost-resnet20 bf16+folded; echo "$steps"; } | "$emulated" | grep -q 'only infers'
+  on_gpu mnist-mlp f64 | "$emulated" | grep -q "no rung 'f64' on the GPU"
+  on_gpu mnist-mlp f32 | TAUT_EMULATOR_DEVICES=0 "$emulated" | grep -q 'no device was found'
+fi
+
 # Mistakes are answers that say what is wrong.
 expect() {  # PATTERN REQUEST...
   pattern=$1
@@ -53,4 +75,5 @@ expect "'open' first" "$steps"
 expect "whole number 'count'" '{"do":"exchange","workload":"mnist-mlp","directory":"/"}'
 expect 'nowhere' '{"do":"open","workload":"mnist-mlp","exchange":"/nowhere","threads":1,"rung":"f32"}'
 expect "no rung 'f16'" "$(open mnist-mlp f16)"
+expect "no device 'tpu'" "$(on_gpu mnist-mlp f32 | sed 's/cuda/tpu/')"
 expect 'set_threads' "$(open mnist-mlp f32 | sed 's/"threads":1/"threads":0/')"

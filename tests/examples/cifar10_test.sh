@@ -90,6 +90,10 @@ refuses "'pixels' must be 'normalized', got 'raw'" $program --model resnet20 --d
 mkdir taken.ema
 refuses 'taken.ema: cannot write' $learn --ema 0.9 --save taken
 refuses 'expected one of resnet18' $program --model vgg
+if ! nvidia-smi -L >/dev/null 2>&1; then
+  refuses 'run with --device cpu' $learn --device cuda
+  refuses 'run with --device cpu' "$predict" "$pictures/photo.png" net.safetensors --device cuda
+fi
 refuses 'sh examples/download.sh cifar-10 nowhere' $program --data nowhere
 refuses '--label-smoothing: expected a number from 0 to 1, got 2' $program --label-smoothing 2
 refuses 'nowhere.safetensors: cannot open' $learn --resume nowhere.safetensors

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the MNIST example as users do, right and wrong, on a small data set made here: what it prints, saves and loads
-# again, that a run can be repeated, and what it says of every bad input. Where TAUT_DATA_DIR has the real MNIST, an
+# again, that a run can be repeated, on the emulated GPU too, and what it says of every bad input. Where TAUT_DATA_DIR has the real MNIST, an
 # epoch on that too.
 set -eu
 program=$TAUT_BUILD_DIR/examples/mnist
@@ -109,7 +109,7 @@ else
 fi
 
 succeeds --help
-for option in data epochs batch-size optimizer lr seed threads workers load save csv; do says "--$option "; done
+for option in data device epochs batch-size optimizer lr seed threads workers load save csv; do says "--$option "; done
 says '--epochs INT=10'
 says 'passes over the training images; 0 only measures'
 
@@ -127,6 +127,36 @@ refuses '--seed: expected a whole number of at least 0, got -1' --seed -1
 refuses '--seed: 1 required UINT missing' --seed
 refuses 'not expected: 3 --epoch; --help lists' --epoch 3
 refuses 'not expected: again; --help lists' again
+
+# A GPU that is not there is an error, whether or not Taut was built for one.
+refuses '--device: expected one of cpu, cuda, got tpu' --device tpu
+nvidia-smi -L >/dev/null 2>&1 || refuses 'run with --device cpu' --data set --device cuda
+
+# On the emulated GPU, training gives the same numbers up to rounding, and weights go from one device to the other.
+emulated=$TAUT_BUILD_DIR/tests/emulated_mnist
+if [ -x "$emulated" ]; then
+  program=$emulated
+  succeeds $learn --epochs 2 --device cpu --csv cpu.csv --save cpu.safetensors
+  succeeds $learn --epochs 2 --device cuda --csv cuda.csv --save cuda.safetensors
+  says 'epoch 2/2'
+  paste -d , cpu.csv cuda.csv | awk -F , '
+    function apart(a, b) { d = a - b; return d > 1e-4 * a || -d > 1e-4 * a }
+    NR > 1 && (apart($2, $10) || apart($4, $12) || $5 != $13 || $2 <= 0) { wrong = 1 }
+    END { exit wrong || NR != 3 || NF != 16 }' || fail 'the emulated GPU trains otherwise than the CPU'
+  for trained_on in cpu cuda; do
+    for device in cpu cuda; do
+      succeeds --data set --load $trained_on.safetensors --epochs 0 --device $device
+      sed -n 's/^test loss \([^,]*\),.*/\1/p' output >loss_$device
+    done
+    paste loss_cpu loss_cuda | awk '{ exit !($1 > 0 && ($1 - $2) ^ 2 < (1e-3 * $1) ^ 2) }' ||
+      fail 'weights are others on the other device'
+  done
+  TAUT_EMULATOR_DEVICES=0
+  export TAUT_EMULATOR_DEVICES
+  refuses 'no device was found, run with --device cpu' --data set --device cuda
+  unset TAUT_EMULATOR_DEVICES
+  program=$TAUT_BUILD_DIR/examples/mnist
+fi
 
 # Bad data.
 refuses 'sh examples/download.sh mnist nowhere' --data nowhere
