@@ -56,6 +56,7 @@ if [ -x "$emulated" ]; then
     paste -d, "$directory/folded" "$directory/gpu" | awk -F, -v most=$([ $rung = bf16+folded ] && echo 0.1 || echo 1e-3) '{
       for (i = 1; i <= 30; ++i) { d = $i - $(i + 30); if (d > most || d < -most) wrong = 1 }; exit wrong || NF != 60 }'
   done
+  sh "$TAUT_SOURCE_DIR/bench/match_losses.sh" "$emulated" frost-resnet20 2 2 > /dev/null
   { on_gpu frost-resnet20 bf16+folded; echo "$steps"; } | "$emulated" | grep -q 'only infers'
   on_gpu mnist-mlp f64 | "$emulated" | grep -q "no rung 'f64' on the GPU"
   on_gpu mnist-mlp f32 | TAUT_EMULATOR_DEVICES=0 "$emulated" | grep -q 'no device was found'
