@@ -2,8 +2,6 @@
 
 #include <taut/op/embedding.hpp>
 
-#include <taut/nn/embedding.hpp>
-
 #include <cmath>
 
 #include "fixture.hpp"
@@ -139,23 +137,6 @@ TEST(Embedding, GradientRejectsAnotherNumberOfVectorsThanIndices) {
     eval(op::EmbeddingGradient{3}, Float::ones({2, 4}), Float::Index::zeros({3}));
   });
   EXPECT_EQ(text, "embedding_gradient: takes one vector for each index: [2, 4] x [3]");
-}
-
-TEST(Embedding, IsAModelThatStartsAsPyTorchs) {
-  Rng rng{1};
-  using G = Grad<Float>;
-  const auto table = nn::Embedding<G>::make(500, 40, rng);
-  EXPECT_EQ(table.weight.shape(), (Shape{500, 40}));
-  const double mean_of = mean(table.weight.value()).item();
-  EXPECT_NEAR(mean_of, 0, 6 / std::sqrt(20000.0));
-  EXPECT_NEAR(mean(square(table.weight.value())).item(), 1, 6 * std::sqrt(2 / 20000.0));
-  Tape<Float> tape;
-  const auto y = table(Float::Index::from_host(std::vector<std::int64_t>{3, 3, 4, 3}, {2, 2}));
-  EXPECT_EQ(y.shape(), (Shape{2, 2, 40}));
-  tape.backward(y, Float::ones({2, 2, 40}));
-  EXPECT_EQ(sum(table.weight.grad(), {1}).to_host()[3], 3 * 40);
-  EXPECT_EQ(sum(table.weight.grad()).item(), 4 * 40);
-  static_assert(nn::Embedding<ShapeTensor>::make(10, 4)(ShapeTensor{{2, 3}}).shape() == Shape{2, 3, 4});
 }
 
 }  // namespace

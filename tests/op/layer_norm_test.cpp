@@ -2,9 +2,8 @@
 
 #include <taut/op/layer_norm.hpp>
 
-#include <taut/nn/layer_norm.hpp>
-
 #include <cmath>
+#include <tuple>
 
 #include "fixture.hpp"
 #include "suite.hpp"
@@ -133,21 +132,6 @@ TEST(LayerNorm, OfEqualElementsIsTheBias) {
     const auto y = layer_norm(Float::full({3, 37}, value), Float::ones({37}), Float::full({37}, 0.5f));
     for (const float element : y.to_host()) EXPECT_EQ(element, 0.5f);
   }
-}
-
-TEST(LayerNorm, IsAModelThatStartsAsPyTorchs) {
-  using G = Grad<Double>;
-  const auto norm = nn::LayerNorm<G>::make({2, 3});
-  EXPECT_EQ(norm.weight.value().to_host(), std::vector<double>(6, 1));
-  EXPECT_EQ(norm.bias.value().to_host(), std::vector<double>(6, 0));
-  EXPECT_EQ(norm.eps, 1e-5);
-  const auto x = Double::from_host(std::vector<double>{1, 2, 3, 4, 5, 6}, {1, 2, 3});
-  Tape<Double> tape;
-  const auto y = norm(G(x));
-  tape.backward(y, Double::ones({1, 2, 3}));
-  EXPECT_NEAR(y.value().to_host()[0], -2.5 / std::sqrt(17.5 / 6 + 1e-5), 1e-12);
-  EXPECT_EQ(norm.bias.grad().to_host(), std::vector<double>(6, 1));
-  static_assert(nn::LayerNorm<ShapeTensor>::make({4})(ShapeTensor{{2, 4}}).shape() == Shape{2, 4});
 }
 
 }  // namespace
