@@ -126,23 +126,6 @@ __global__ void normalize(std::int64_t rows, std::int64_t channels, const E* x,
 }
 
 /// Σ g and Σ g (x - mean)
-template <int width> struct GradientSums {
-  float plain[width], centred[width];
-
-  __device__ static GradientSums zero() {
-    GradientSums sums;
-    for (int i = 0; i < width; ++i) sums.plain[i] = sums.centred[i] = 0;
-    return sums;
-  }
-  __device__ void merge(const GradientSums& other) {
-    for (int i = 0; i < width; ++i) {
-      plain[i] += other.plain[i];
-      centred[i] += other.centred[i];
-    }
-  }
-  __device__ GradientSums<1> of(int i) const { return {{plain[i]}, {centred[i]}}; }
-};
-
 template <class E> struct GradientSumSource {
   template <int width> using Total = GradientSums<width>;
   std::int64_t channels;
@@ -209,7 +192,7 @@ template <class E>
 void launch_batch_statistics(std::int64_t rows, std::int64_t channels, const E* x, float* partials, E* to,
                              Stream stream) {
   if (channels == 0) return;
-  launch_sum_columns<E>(ColumnThreads::over(channels, x), rows, channels, batch_norm_groups(rows),
+  launch_sum_columns<E>(ColumnThreads::over(channels, x), rows, channels, column_groups(rows),
                         MomentSource<E>{x}, partials, WriteStatistics<E>{channels, to}, stream);
 }
 
@@ -228,7 +211,7 @@ template <class E>
 void launch_batch_norm_sums(std::int64_t rows, std::int64_t channels, const E* g, const E* x,
                             const BatchNormParameters<E>& parameters, float* partials, E* to, Stream stream) {
   if (channels == 0) return;
-  launch_sum_columns<E>(ColumnThreads::over(channels, g, x), rows, channels, batch_norm_groups(rows),
+  launch_sum_columns<E>(ColumnThreads::over(channels, g, x), rows, channels, column_groups(rows),
                         GradientSumSource<E>{channels, g, x, parameters}, partials,
                         WriteGradientSums<E>{channels, parameters, to}, stream);
 }

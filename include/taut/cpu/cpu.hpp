@@ -7,6 +7,8 @@
 #include "cross_entropy.hpp"
 #include "dropout.hpp"
 #include "elementwise.hpp"
+#include "embedding.hpp"
+#include "layer_norm.hpp"
 #include "matmul.hpp"
 #include "max_pool2d.hpp"
 #include "movement.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../op/cross_entropy.hpp"
+#include "index_check.hpp"
 #include "softmax.hpp"
 
 namespace taut {
@@ -12,10 +13,7 @@ namespace taut {
 namespace cpu {
 
 inline void check_labels(std::string_view op, std::span<const std::int64_t> labels, std::int64_t classes) {
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] < 0 || labels[i] >= classes)
-      throw Error(std::string(op) + ": label " + std::to_string(labels[i]) + " at position " +
-                  std::to_string(i) + " is not one of the classes 0 to " + std::to_string(classes - 1));
+  check_indices(op, "label", "classes", labels, classes);
 }
 
 /// ln Σ exp(x) - x[label], with `scratch` of n elements for the exponentials. The largest logit is subtracted

@@ -2,21 +2,16 @@
 // The launchers of batch normalisation, as both the tensors' side and the kernels' side see them. Tensors are
 // matrices [rows, channels]: images with the channels last, a pixel a row. E is float or bfloat16.
 
-#include <algorithm>
 #include <cstdint>
 
+#include "column_groups.hpp"
 #include "device.hpp"
 
 namespace taut::cuda {
 
-/// In how many groups rows are summed.
-constexpr std::int64_t batch_norm_groups(std::int64_t rows) {
-  return std::clamp<std::int64_t>(rows / 64, 1, 256);
-}
-
 /// How many floats the launchers of sums need for partial ones.
 constexpr std::int64_t batch_norm_partials(std::int64_t rows, std::int64_t channels) {
-  return 3 * batch_norm_groups(rows) * channels;
+  return 3 * column_groups(rows) * channels;
 }
 
 /// What normalises each channel: weight and bias [channels], mean and variance [2, channels].

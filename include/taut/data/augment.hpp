@@ -81,10 +81,16 @@ struct RandomCrop {
     detail::check_option("RandomCrop", padding >= 0, "a padding of at least 0", padding);
   }
 
-  void operator()(std::span<float> values, const Shape& shape, Rng& rng) const {
+  /// How far down and to the right of the image's corner that of the window is.
+  std::array<std::int64_t, 2> draw(Rng& rng) const {
     const auto places = static_cast<std::uint64_t>(2 * padding + 1);
     const auto dy = static_cast<std::int64_t>(rng.integer(places)) - padding;
     const auto dx = static_cast<std::int64_t>(rng.integer(places)) - padding;
+    return {dy, dx};
+  }
+
+  void operator()(std::span<float> values, const Shape& shape, Rng& rng) const {
+    const auto [dy, dx] = draw(rng);
     const auto height = shape[1], width = shape[2];
     for (std::int64_t channel = 0; channel < shape[0]; ++channel)
       detail::shift_plane(values.data() + channel * height * width, height, width, dy, dx);
@@ -101,8 +107,11 @@ struct HorizontalFlip {
     detail::check_option("HorizontalFlip", p >= 0 && p <= 1, "a probability from 0 to 1", p);
   }
 
+  /// Whether an image is mirrored.
+  bool draw(Rng& rng) const { return rng.uniform() < p; }
+
   void operator()(std::span<float> values, const Shape& shape, Rng& rng) const {
-    if (rng.uniform() >= p) return;
+    if (!draw(rng)) return;
     const auto width = static_cast<std::ptrdiff_t>(shape[2]);
     for (auto row = values.begin(); row != values.end(); row += width) std::reverse(row, row + width);
   }
@@ -174,6 +183,10 @@ class Normalize {
     }
   }
 
+  /// The channels' means and standard deviations.
+  const std::vector<float>& mean() const { return mean_; }
+  const std::vector<float>& deviation() const { return deviation_; }
+
  private:
   std::vector<float> mean_, deviation_;
 };
@@ -205,6 +218,9 @@ template <Dataset D, Transform... Transforms> class Augmented {
 
   /// The samples as they were.
   const D& dataset() const { return dataset_; }
+
+  /// What is done to them.
+  const std::tuple<Transforms...>& transforms() const { return transforms_; }
 
  private:
   template <class F> static void check(const F& transform, const Shape& shape) {

@@ -53,6 +53,9 @@ class ByteImages {
     return std::span(bytes_->pixels).subspan(static_cast<std::size_t>(index) * image_size(), image_size());
   }
 
+  /// The pixels of all images, one after another.
+  std::span<const std::uint8_t> pixels() const { return bytes_->pixels; }
+
   /// The class of an image, from 0.
   std::int64_t label(std::int64_t index) const {
     check_index(index);

@@ -36,17 +36,20 @@ constexpr T fan_in_uniform(const Shape& shape, std::int64_t fan_in, [[maybe_unus
   }
 }
 
-/// A parameter from the normal distribution with deviation √(2 / fan_out): He's initialisation for ReLU by
-/// the number of outputs that an input reaches, PyTorch's `kaiming_normal_` with `mode="fan_out"`.
-template <AnyTensor T>
-constexpr T fan_out_normal(const Shape& shape, std::int64_t fan_out, [[maybe_unused]] Rng& rng) {
+/// A parameter from the normal distribution with mean 0.
+template <AnyTensor T> constexpr T normal(const Shape& shape, double deviation, [[maybe_unused]] Rng& rng) {
   if constexpr (detail::OnlyShape<T>) {
     return T(shape);
   } else {
     using E = typename T::Element;
-    const double deviation = fan_out > 0 ? std::sqrt(2 / static_cast<double>(fan_out)) : 0;
     return parameter(T::normal(shape, E(0), static_cast<E>(deviation), rng));
   }
+}
+
+/// A parameter from the normal distribution with deviation √(2 / fan_out): He's initialisation for ReLU by
+/// the number of outputs that an input reaches, PyTorch's `kaiming_normal_` with `mode="fan_out"`.
+template <AnyTensor T> constexpr T fan_out_normal(const Shape& shape, std::int64_t fan_out, Rng& rng) {
+  return normal<T>(shape, fan_out > 0 ? std::sqrt(2 / static_cast<double>(fan_out)) : 0, rng);
 }
 
 }  // namespace taut::nn

@@ -57,6 +57,24 @@ template <class E, class Launch> void with_width(const ColumnThreads& threads, c
     launch_with(std::integral_constant<int, vector_size<E>>{});
 }
 
+/// Sums of gradients, plain and times the centred values that they belong to: a `Total`.
+template <int width> struct GradientSums {
+  float plain[width], centred[width];
+
+  __device__ static GradientSums zero() {
+    GradientSums sums;
+    for (int i = 0; i < width; ++i) sums.plain[i] = sums.centred[i] = 0;
+    return sums;
+  }
+  __device__ void merge(const GradientSums& other) {
+    for (int i = 0; i < width; ++i) {
+      plain[i] += other.plain[i];
+      centred[i] += other.centred[i];
+    }
+  }
+  __device__ GradientSums<1> of(int i) const { return {{plain[i]}, {centred[i]}}; }
+};
+
 /// Adds up the rows of a thread by source.add(sum, rows), those of the block's threads in the order of a
 /// tree, and writes the sums of each column to partial[blockIdx.y, column]. `Source` has a template
 /// `Total<width>` with `zero()`, `merge(other)` and `of(i)`, the i-th column's as a `Total<1>`.
