@@ -25,15 +25,20 @@ constexpr std::size_t most_candidates = 6;
 
 /// Where the operands of a problem are.
 struct ConvPointers {
-  const void *x = nullptr, *w = nullptr, *y = nullptr, *bias = nullptr;
+  const void *x = nullptr, *w = nullptr, *y = nullptr, *bias = nullptr, *residual = nullptr;
 };
 
 void run(cudnnHandle_t handle, const ConvPlan& plan, const ConvPointers& at, Stream stream) {
   const Buffer workspace =
       plan.workspace > 0 ? Buffer::allocate(static_cast<std::size_t>(plan.workspace)) : Buffer();
-  const std::int64_t names[] = {operand_x, operand_w, operand_y, operand_bias};
-  const void* const pointers[] = {at.x, at.w, at.y, at.bias};
-  const std::size_t count = at.bias ? 4 : 3;
+  std::int64_t names[] = {operand_x, operand_w, operand_y, 0, 0};
+  const void* pointers[] = {at.x, at.w, at.y, nullptr, nullptr};
+  std::size_t count = 3;
+  const auto add = [&](ConvOperand name, const void* pointer) {
+    if (pointer != nullptr) names[count] = name, pointers[count++] = pointer;
+  };
+  add(operand_bias, at.bias);
+  add(operand_residual, at.residual);
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, names, count)
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers, count)
@@ -109,16 +114,16 @@ void compute(const ConvProblem& problem, const ConvPointers& at, Stream stream) 
 }  // namespace
 
 template <class E>
-bool launch_conv2d(const ConvGeometry& geometry, const E* x, const E* kernels, const E* bias, E* y,
-                   Stream stream) {
+bool launch_conv2d(const ConvGeometry& geometry, const E* x, const E* kernels, const ConvEnding<E>& ending,
+                   E* y, Stream stream) {
   ConvProblem problem = problem_of<E>(ConvKind::forward, geometry);
-  if (bias != nullptr) {
-    problem.bias = true;
-    if (engine().compute(problem, {x, kernels, y, bias}, stream)) return true;
-    problem.bias = false;
-  }
-  compute(problem, {x, kernels, y}, stream);
-  return false;
+  problem.bias = ending.bias != nullptr;
+  problem.residual = ending.residual != nullptr;
+  problem.relu = ending.relu;
+  const ConvPointers at{x, kernels, y, ending.bias, ending.residual};
+  if (!ending.empty()) return engine().compute(problem, at, stream);
+  compute(problem, at, stream);
+  return true;
 }
 
 template <class E>
@@ -133,9 +138,10 @@ void launch_conv2d_weight_gradient(const ConvGeometry& geometry, const E* dy, co
   compute(problem_of<E>(ConvKind::weight_gradient, geometry), {x, dw, dy}, stream);
 }
 
-template bool launch_conv2d(const ConvGeometry&, const float*, const float*, const float*, float*, Stream);
-template bool launch_conv2d(const ConvGeometry&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
+template bool launch_conv2d(const ConvGeometry&, const float*, const float*, const ConvEnding<float>&, float*,
                             Stream);
+template bool launch_conv2d(const ConvGeometry&, const bfloat16*, const bfloat16*,
+                            const ConvEnding<bfloat16>&, bfloat16*, Stream);
 template void launch_conv2d_data_gradient(const ConvGeometry&, const float*, const float*, float*, Stream);
 template void launch_conv2d_data_gradient(const ConvGeometry&, const bfloat16*, const bfloat16*, bfloat16*,
                                           Stream);

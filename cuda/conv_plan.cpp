@@ -86,32 +86,48 @@ Descriptor convolve(const ConvProblem& problem, const Descriptor& y) {
   return std::move(result.finalize());
 }
 
-Descriptor add_bias(const ConvProblem& problem, const Descriptor& products, const Descriptor& y) {
-  Descriptor sum(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, {CUDNN_POINTWISE_ADD})
-      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, {CUDNN_DATA_FLOAT})
-      .finalize();
+/// y = mode(x), or mode(x, operand) where there is one. ReLU of NaN is NaN, as everywhere in Taut.
+Descriptor pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* operand,
+                     const Descriptor& y) {
+  Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, {mode})
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, {CUDNN_DATA_FLOAT});
+  if (mode == CUDNN_POINTWISE_RELU_FWD)
+    function.set(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, {CUDNN_PROPAGATE_NAN});
+  function.finalize();
   Descriptor result(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  result.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, products)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-           tensor(operand_bias, {1, problem.geometry.out, 1, 1}, type_of(problem)))
+  result.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, function)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x)
       .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  if (operand != nullptr) result.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *operand);
   return std::move(result.finalize());
 }
 
-/// The problem as a graph of one operation or two.
+/// The problem as a graph: a chain of operations from the convolution to the last part of its ending. The
+/// residual comes before the bias, the order in which cuDNN's own kernels add them.
 Descriptor graph_of(const ConvProblem& problem) {
-  const Descriptor y = tensor(operand_y, problem.geometry.y(), type_of(problem));
+  const Shape shape = problem.geometry.y();
+  int following = problem.bias + problem.residual + problem.relu;
+  std::int64_t name = operand_residual;
+  const auto next = [&] {
+    return following-- > 0 ? tensor(++name, shape, CUDNN_DATA_FLOAT, true)
+                           : tensor(operand_y, shape, type_of(problem));
+  };
+  Descriptor last = next();
   std::vector<Descriptor> operations;
-  if (problem.bias) {
-    constexpr std::int64_t in_between = operand_bias + 1;
-    const Descriptor products = tensor(in_between, problem.geometry.y(), CUDNN_DATA_FLOAT, true);
-    operations.push_back(convolve(problem, products));
-    operations.push_back(add_bias(problem, products, y));
-  } else {
-    operations.push_back(convolve(problem, y));
-  }
+  operations.push_back(convolve(problem, last));
+  const auto follow = [&](cudnnPointwiseMode_t mode, const Descriptor* operand) {
+    Descriptor result = next();
+    operations.push_back(pointwise(mode, last, operand, result));
+    last = std::move(result);
+  };
+  const auto add = [&](ConvOperand addend, const Shape& its_shape) {
+    const Descriptor operand = tensor(addend, its_shape, type_of(problem));
+    follow(CUDNN_POINTWISE_ADD, &operand);
+  };
+  if (problem.residual) add(operand_residual, shape);
+  if (problem.bias) add(operand_bias, {1, problem.geometry.out, 1, 1});
+  if (problem.relu) follow(CUDNN_POINTWISE_RELU_FWD, nullptr);
   std::vector<cudnnBackendDescriptor_t> raw;
   for (const Descriptor& operation : operations) raw.push_back(operation.get());
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -179,6 +195,8 @@ ConvProblem::Key ConvProblem::key() const {
           g.dilation.w,
           half,
           bias,
+          residual,
+          relu,
           tf32};
 }
 

@@ -18,18 +18,20 @@ enum class ConvKind { forward, data_gradient, weight_gradient };
 struct ConvProblem {
   ConvKind kind = ConvKind::forward;
   ConvGeometry geometry;
-  bool half = false;  ///< bfloat16 instead of float; sums are floats
-  bool bias = false;  ///< a bias for each output channel is added, forward
-  bool tf32 = false;  ///< floats may be rounded to TF32
+  bool half = false;      ///< bfloat16 instead of float; sums are floats
+  bool bias = false;      ///< a bias for each output channel is added, forward
+  bool residual = false;  ///< and a tensor of the result's shape
+  bool relu = false;      ///< and negative sums become 0
+  bool tf32 = false;      ///< floats may be rounded to TF32
 
   /// All of it as a list of numbers, by which plans are found again.
-  using Key = std::array<std::int64_t, 20>;
+  using Key = std::array<std::int64_t, 22>;
   Key key() const;
 };
 
 /// How the operands are named when a plan is run: the images, kernels and results of the convolution, or
-/// their gradients.
-enum ConvOperand : std::int64_t { operand_x = 1, operand_w, operand_y, operand_bias };
+/// their gradients; and what is added.
+enum ConvOperand : std::int64_t { operand_x = 1, operand_w, operand_y, operand_bias, operand_residual };
 
 /// One way to compute a problem.
 struct ConvPlan {

@@ -29,6 +29,7 @@ struct Expected {
   ConvKind kind = ConvKind::forward;
   ConvGeometry geometry;
   bool narrow = false;
+  bool relu = false;
 };
 
 Expected expected;
@@ -55,10 +56,24 @@ template <class F> void for_each_product(const ConvGeometry& g, const F& f) {
               }
 }
 
+/// What is added to a convolution, in what is not empty, and whether it is cut off at 0 afterwards.
+struct Ending {
+  std::vector<float> bias = {}, residual = {};
+  bool relu = false;
+};
+
+void finish(std::vector<float>& y, const Ending& ending) {
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (!ending.bias.empty()) y[i] += ending.bias[i % ending.bias.size()];
+    if (!ending.residual.empty()) y[i] += ending.residual[i];
+    if (ending.relu) y[i] = std::max(y[i], 0.0f);
+  }
+}
+
 /// The result of a kind of convolution of numbers that lie as on the device.
 std::vector<float> convolve(ConvKind kind, const ConvGeometry& g, const std::vector<float>& x,
                             const std::vector<float>& w, const std::vector<float>& y,
-                            const std::vector<float>& bias) {
+                            const Ending& ending = {}) {
   const Shape shape = kind == ConvKind::forward         ? g.y()
                       : kind == ConvKind::data_gradient ? g.x()
                                                         : g.kernels();
@@ -70,7 +85,7 @@ std::vector<float> convolve(ConvKind kind, const ConvGeometry& g, const std::vec
     if (kind == ConvKind::data_gradient) result[a] += y[c] * w[b];
     if (kind == ConvKind::weight_gradient) result[b] += y[c] * x[a];
   });
-  for (std::size_t i = 0; i < result.size() && !bias.empty(); ++i) result[i] += bias[i % bias.size()];
+  finish(result, ending);
   return result;
 }
 
@@ -153,8 +168,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
   const auto w = expected.kind == ConvKind::weight_gradient ? std::vector<float>()
                                                             : read(at.at(operand_w), g.kernels().size());
   const auto y = forward ? std::vector<float>() : read(at.at(operand_y), g.y().size());
-  const auto bias = at.count(operand_bias) ? read(at.at(operand_bias), g.out) : std::vector<float>();
-  write(convolve(expected.kind, g, x, w, y, bias), at.at(forward ? operand_y : data ? operand_x : operand_w));
+  Ending ending{.relu = expected.relu};
+  if (at.count(operand_bias)) ending.bias = read(at.at(operand_bias), g.out);
+  if (at.count(operand_residual)) ending.residual = read(at.at(operand_residual), g.y().size());
+  write(convolve(expected.kind, g, x, w, y, ending), at.at(forward ? operand_y
+                                                           : data  ? operand_x
+                                                                   : operand_w));
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -195,16 +214,26 @@ template <class E> void check(const op::Conv2d& op, const Shape& x_shape, const 
   const auto expect = [&](ConvKind kind) { expected = {kind, g, sizeof(E) == 2}; };
 
   expect(ConvKind::forward);
-  EXPECT_FALSE(launch_conv2d<E>(g, on_x.data(), on_w.data(), nullptr, result.data(), stream));
-  EXPECT_EQ(result.host(), convolve(ConvKind::forward, g, x, w, {}, {}));
-  const bool added = launch_conv2d<E>(g, on_x.data(), on_w.data(), on_bias.data(), result.data(), stream);
-  EXPECT_EQ(result.host(), convolve(ConvKind::forward, g, x, w, {}, added ? bias : std::vector<float>()));
+  const auto expect_forward = [&](const ConvEnding<E>& pointers, const Ending& ending) {
+    expected.relu = ending.relu;
+    const bool done = launch_conv2d<E>(g, on_x.data(), on_w.data(), pointers, result.data(), stream);
+    if (done) {
+      EXPECT_EQ(result.host(), convolve(ConvKind::forward, g, x, w, {}, ending));
+    }
+    return done;
+  };
+  EXPECT_TRUE(expect_forward({}, {}));
+  int endings = 0;
+  endings += expect_forward({on_bias.data()}, {bias});
+  endings += expect_forward({on_bias.data(), nullptr, true}, {bias, {}, true});
+  endings += expect_forward({on_bias.data(), on_y.data(), true}, {bias, y, true});
+  EXPECT_TRUE(endings == 3 || op.groups > 1) << endings;
   expect(ConvKind::data_gradient);
   launch_conv2d_data_gradient<E>(g, on_y.data(), on_w.data(), dx.data(), stream);
-  EXPECT_EQ(dx.host(), convolve(ConvKind::data_gradient, g, {}, w, y, {}));
+  EXPECT_EQ(dx.host(), convolve(ConvKind::data_gradient, g, {}, w, y));
   expect(ConvKind::weight_gradient);
   launch_conv2d_weight_gradient<E>(g, on_y.data(), on_x.data(), dw.data(), stream);
-  EXPECT_EQ(dw.host(), convolve(ConvKind::weight_gradient, g, x, {}, y, {}));
+  EXPECT_EQ(dw.host(), convolve(ConvKind::weight_gradient, g, x, {}, y));
 }
 
 TEST(Cudnn, GetsEachOperandUnderItsName) {
@@ -225,7 +254,7 @@ TEST(Cudnn, IsTimedOnceForEachProblem) {
   expected = {ConvKind::forward, g, false};
   const auto run = [&] {
     const int before = executions;
-    launch_conv2d<float>(g, on_x.data(), on_w.data(), nullptr, on_y.data(), current_stream());
+    launch_conv2d<float>(g, on_x.data(), on_w.data(), {}, on_y.data(), current_stream());
     return executions - before;
   };
   timing_allowed = false;

@@ -119,7 +119,7 @@ std::size_t expect_plans(const ConvProblem& problem, const Descriptor& device) {
   EXPECT_FALSE(plans.empty()) << to_string(problem.geometry.x()) << " x "
                               << to_string(problem.geometry.kernels()) << " kind "
                               << static_cast<int>(problem.kind) << " half " << problem.half << " bias "
-                              << problem.bias;
+                              << problem.bias << " residual " << problem.residual << " ReLU " << problem.relu;
   EXPECT_LE(plans.size(), 4u);
   for (const auto& plan : plans) {
     EXPECT_GE(plan.workspace, 0);
@@ -147,6 +147,23 @@ TEST_P(ConvPlans, FinaliseForAllConvolutionsOfTheNetworks) {
         }
     std::printf("%s on %s: %zu convolutions, %zu problems, %zu plans\n", network.name.c_str(), GetParam(),
                 convolutions.size(), problems, plans);
+  }
+}
+
+// For inference each convolution has a bias, its normalisation's, and one of these endings.
+TEST_P(ConvPlans, FinaliseForTheEndingsOfTheNetworks) {
+  const Descriptor device = taut::cuda::describe_device(json_of(GetParam()));
+  for (const Network& network : networks) {
+    SCOPED_TRACE(network.name);
+    for (const Convolution& convolution : convolutions_of(network))
+      for (const bool half : {false, true})
+        for (const bool residual : {false, true})
+          expect_plans({.geometry = convolution.geometry,
+                        .half = half,
+                        .bias = true,
+                        .residual = residual,
+                        .relu = true},
+                       device);
   }
 }
 
@@ -199,7 +216,8 @@ TEST(ConvProblem, HasAKeyOfItsOwnForEachDifference) {
                                     problem({.padding = {0, 1}}),
                                     problem({.dilation = {2, 1}}),
                                     problem({.dilation = {1, 2}})};
-  for (bool ConvProblem::*flag : {&ConvProblem::half, &ConvProblem::bias, &ConvProblem::tf32})
+  for (bool ConvProblem::*flag : {&ConvProblem::half, &ConvProblem::bias, &ConvProblem::residual,
+                                  &ConvProblem::relu, &ConvProblem::tf32})
     problems.push_back(problem({})), problems.back().*flag = true;
   for (const auto kind : {ConvKind::data_gradient, ConvKind::weight_gradient})
     problems.push_back(problem({})), problems.back().kind = kind;

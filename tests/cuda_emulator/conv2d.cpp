@@ -34,17 +34,24 @@ Floats zeros(const Shape& shape) { return Floats(static_cast<std::size_t>(shape.
 }  // namespace
 
 template <class E>
-bool launch_conv2d(const ConvGeometry& g, const E* x, const E* kernels, const E* bias, E* y, Stream stream) {
-  // As on a device, there are convolutions with which the bias is not added.
-  const bool adds = bias != nullptr && g.groups == 1;
+bool launch_conv2d(const ConvGeometry& g, const E* x, const E* kernels, const ConvEnding<E>& ending, E* y,
+                   Stream stream) {
+  // As on a device, there are convolutions without the one ending or the other.
+  if (g.groups > 1 && !ending.empty()) return false;
+  if (g.stride.h > 1 && ending.relu) return false;
   emulator::submit(stream, [=] {
-    const Floats added = adds ? Floats(bias, bias + g.out) : Floats();
+    const Floats bias = ending.bias ? Floats(ending.bias, ending.bias + g.out) : Floats();
     Floats result = zeros(g.y());
     cpu::conv2d_portable(g, dense(g.x(), x).data(), dense(g.kernels(), kernels).data(),
-                         adds ? added.data() : nullptr, result.data());
+                         ending.bias ? bias.data() : nullptr, result.data());
+    const Floats residual = ending.residual ? dense(g.y(), ending.residual) : zeros(g.y());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] += residual[i];
+      if (ending.relu) result[i] = op::Relu{}(result[i]);
+    }
     channels_last(g.y(), result, y);
   });
-  return adds;
+  return true;
 }
 
 template <class E>
@@ -66,9 +73,10 @@ void launch_conv2d_weight_gradient(const ConvGeometry& g, const E* dy, const E* 
   });
 }
 
-template bool launch_conv2d(const ConvGeometry&, const float*, const float*, const float*, float*, Stream);
-template bool launch_conv2d(const ConvGeometry&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
+template bool launch_conv2d(const ConvGeometry&, const float*, const float*, const ConvEnding<float>&, float*,
                             Stream);
+template bool launch_conv2d(const ConvGeometry&, const bfloat16*, const bfloat16*,
+                            const ConvEnding<bfloat16>&, bfloat16*, Stream);
 template void launch_conv2d_data_gradient(const ConvGeometry&, const float*, const float*, float*, Stream);
 template void launch_conv2d_data_gradient(const ConvGeometry&, const bfloat16*, const bfloat16*, bfloat16*,
                                           Stream);

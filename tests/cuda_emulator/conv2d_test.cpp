@@ -36,6 +36,27 @@ TEST(CudaConv2d, ConvolvesAndAddsTheBias) {
   }
 }
 
+TEST(CudaConv2d, EndsWithReluAndWithAResidual) {
+  for (const Case& c : cases) {
+    const auto what = "conv2d " + to_string(c.x) + to_string(c.w);
+    const auto x = array(c.x, 1), w = array(c.w, 2), bias = array({c.w[0]}, 3),
+               residual = array(c.op.shape(c.x, c.w), 4);
+    compare(
+        what + " and ReLU", 64, [&](const auto&... xs) { return conv2d_relu(xs..., c.op); }, x, w, bias);
+    compare(
+        what + " with a residual and ReLU", 64,
+        [&](const auto&... xs) { return conv2d_add_relu(xs..., c.op); }, x, w, bias, residual);
+  }
+}
+
+TEST(CudaConv2d, KeepsNaNInReluAtItsEnd) {
+  const auto on_device = [](const auto& x) { return taut::test::on_device<float>(x); };
+  const auto x = on_device(taut::test::array_with({1, 4, 4, 4}, 5, NAN)), w = on_device(array({4, 4, 3, 3}));
+  const auto bias = on_device(array({4})), residual = on_device(array({1, 4, 4, 4}));
+  EXPECT_TRUE(std::isnan(conv2d_relu(x, w, bias, {.padding = 1}).to_host()[5]));
+  EXPECT_TRUE(std::isnan(conv2d_add_relu(x, w, bias, residual, {.padding = 1}).to_host()[5]));
+}
+
 TEST(CudaConv2d, HasTheGradientsOfTheCpu) {
   for (const Case& c : cases) {
     const Shape y = c.op.shape(c.x, c.w);

@@ -10,11 +10,22 @@ namespace taut::cuda {
 /// images are [n, h, w, c] and kernels [out, kh, kw, c / groups].
 using cpu::ConvGeometry;
 
-/// y = conv(x, kernels), and + bias if that is not null and the library can add it on the way: returns
-/// whether it did. For E float or bfloat16, like the following; sums are floats.
+/// What follows a convolution in the same pass: + bias, of an element for each output channel, and +
+/// residual, of the shape and layout of y, where they are not null; then ReLU, if wanted, which keeps NaN.
+template <class E> struct ConvEnding {
+  const E* bias = nullptr;
+  const E* residual = nullptr;
+  bool relu = false;
+
+  bool empty() const { return bias == nullptr && residual == nullptr && !relu; }
+};
+
+/// y = conv(x, kernels) with the ending. Returns false, with y as it was, where the library has no way to do
+/// both in one pass, which for an empty ending is a `DeviceError` instead. For E float or bfloat16, like the
+/// following; sums are floats.
 template <class E>
-bool launch_conv2d(const ConvGeometry& geometry, const E* x, const E* kernels, const E* bias, E* y,
-                   Stream stream);
+bool launch_conv2d(const ConvGeometry& geometry, const E* x, const E* kernels, const ConvEnding<E>& ending,
+                   E* y, Stream stream);
 
 /// dx = the gradient of the convolution by its images, for dy of the shape of y.
 template <class E>
