@@ -157,8 +157,12 @@ class Pool : public PoolSizes {
     if (home.graph != graph) return;
     home.graph = 0;
     captures_.fetch_sub(1, std::memory_order_relaxed);
-    for (const Block* block : graphs_.at(graph).freed())
-      segments_.unpoison(block->memory, block->capacity);  // replays use it
+    // Replays use all of it, also where a buffer is now that is smaller than one before it.
+    const auto uncover = [&](const Block& block) { segments_.unpoison(block.memory, block.capacity); };
+    for (const Block* block : graphs_.at(graph).held) uncover(*block);
+    segments_.for_each([&](const Block& block) {
+      if (block.born_in == graph) uncover(block);
+    });
   }
 
   void release_graph(std::uint64_t graph) noexcept {
