@@ -67,20 +67,20 @@ template <class E> struct MomentSource {
   }
 };
 
-template <class E> struct WriteStatistics {
+struct WriteStatistics {
   std::int64_t channels;
-  E* to;
+  float* to;
 
   __device__ void operator()(std::int64_t channel, const Moments<1>& moments) const {
-    to[channel] = E(moments.mean[0]);
-    to[channels + channel] = E(moments.squares[0] / moments.count);
+    to[channel] = moments.mean[0];
+    to[channels + channel] = moments.squares[0] / moments.count;
   }
 };
 
 template <class E>
 __device__ float inverse_deviation(const BatchNormParameters<E>& parameters, std::int64_t channels,
                                    std::int64_t channel) {
-  return 1 / sqrtf(float(parameters.statistics[channels + channel]) + parameters.eps);
+  return 1 / sqrtf(parameters.statistics[channels + channel] + parameters.eps);
 }
 
 /// The parameters of a thread's channels: (x - mean) factor + bias.
@@ -92,7 +92,7 @@ template <int width> struct Affine {
   __device__ Affine(const BatchNormParameters<E>& parameters, std::int64_t channels, std::int64_t first)
       : relu(parameters.relu) {
     for (int i = 0; i < width; ++i) {
-      mean[i] = float(parameters.statistics[first + i]);
+      mean[i] = parameters.statistics[first + i];
       inverse[i] = inverse_deviation(parameters, channels, first + i);
       factor[i] = float(parameters.weight[first + i]) * inverse[i];
       bias[i] = float(parameters.bias[first + i]);
@@ -189,11 +189,11 @@ __global__ void gradient(std::int64_t rows, std::int64_t channels, const E* g, c
 }  // namespace
 
 template <class E>
-void launch_batch_statistics(std::int64_t rows, std::int64_t channels, const E* x, float* partials, E* to,
+void launch_batch_statistics(std::int64_t rows, std::int64_t channels, const E* x, float* partials, float* to,
                              Stream stream) {
   if (channels == 0) return;
   launch_sum_columns<E>(ColumnThreads::over(channels, x), rows, channels, column_groups(rows),
-                        MomentSource<E>{x}, partials, WriteStatistics<E>{channels, to}, stream);
+                        MomentSource<E>{x}, partials, WriteStatistics{channels, to}, stream);
 }
 
 template <class E>
@@ -229,7 +229,7 @@ void launch_batch_norm_gradient(std::int64_t rows, std::int64_t channels, const 
 }
 
 #define TAUT_INSTANTIATE(E)                                                                            \
-  template void launch_batch_statistics(std::int64_t, std::int64_t, const E*, float*, E*, Stream);     \
+  template void launch_batch_statistics(std::int64_t, std::int64_t, const E*, float*, float*, Stream); \
   template void launch_batch_norm(std::int64_t, std::int64_t, const E*, const BatchNormParameters<E>&, \
                                   const E*, E*, Stream);                                               \
   template void launch_batch_norm_sums(std::int64_t, std::int64_t, const E*, const E*,                 \

@@ -63,9 +63,9 @@ concept BlasTensor = Tensor<T> && BinaryOperators<T, op::Matmul> && Evaluates<T,
 /// A `BlasTensor` with convolution, pooling, resampling and batch normalisation of images.
 template <class T>
 concept ImageTensor = BlasTensor<T> && BinaryOperators<T, op::Conv2d> && Evaluates<T, op::Conv2d, T, T, T> &&
-    UnaryOperators<T, op::MaxPool2d, op::AvgPool2d, op::AdaptiveAvgPool2d, op::Upsample2d,
-                   op::BatchStatistics> && Evaluates<T, op::BatchNorm, T, T, T, T> &&
-    Evaluates<T, op::BatchNormAddRelu, T, T, T, T, T>;
+    UnaryOperators<T, op::MaxPool2d, op::AvgPool2d, op::AdaptiveAvgPool2d, op::Upsample2d> &&
+    Evaluates<Widened<T>, op::BatchStatistics, T> && Evaluates<T, op::BatchNorm, T, T, T, Widened<T>> &&
+    Evaluates<T, op::BatchNormAddRelu, T, T, T, Widened<T>, T>;
 
 /// A `BlasTensor` with what gradient rules are made of: required of the T in `Grad<T>`, never of `Grad<T>`
 /// itself.
@@ -80,7 +80,8 @@ concept DifferentiableImageTensor = ImageTensor<T> && DifferentiableTensor<T> &&
     BinaryOperators<T, op::Conv2dDataGradient, op::Conv2dWeightGradient, op::MaxPool2dPick,
                     op::MaxPool2dGradient> &&
     UnaryOperators<T, op::ResampleGradient<op::AvgPool2d>, op::ResampleGradient<op::AdaptiveAvgPool2d>,
-                   op::ResampleGradient<op::Upsample2d>> && Evaluates<T, op::BatchNormSums, T, T, T, T, T> &&
-    Evaluates<T, op::BatchNormGradient, T, T, T, T, T, T>;
+                   op::ResampleGradient<op::Upsample2d>> &&
+    Evaluates<T, op::BatchNormSums, T, T, T, T, Widened<T>> &&
+    Evaluates<T, op::BatchNormGradient, T, T, T, T, Widened<T>, T>;
 
 }  // namespace taut

@@ -2,6 +2,7 @@
 // for more rows than one group sums.
 
 #include <taut/cuda/batch_norm.hpp>
+#include <taut/cuda/convert.hpp>
 
 #include "compare.hpp"
 
@@ -21,20 +22,29 @@ void compare_all(const CpuArray& x) {
     const op::BatchNormOptions options{.eps = 1e-5, .relu = relu, .batch = batch};
     const std::string what = of_x + (relu ? ", relu" : "") + (batch ? ", batch" : "");
     compare(
-        "batch_norm" + what, 4, [&](const auto&... xs) { return eval(op::BatchNorm{options}, xs...); }, x,
-        weight, bias, statistics);
+        "batch_norm" + what, 4,
+        [&](const auto& t, const auto& w, const auto& b, const auto& s) {
+          return eval(op::BatchNorm{options}, t, w, b, widen(s));
+        },
+        x, weight, bias, statistics);
     compare(
         "batch_norm_add_relu" + what, 4,
-        [&](const auto&... xs) { return eval(op::BatchNormAddRelu{options}, xs...); }, x, weight, bias,
-        statistics, residual);
+        [&](const auto& t, const auto& w, const auto& b, const auto& s, const auto& r) {
+          return eval(op::BatchNormAddRelu{options}, t, w, b, widen(s), r);
+        },
+        x, weight, bias, statistics, residual);
     compare(
         "batch_norm_sums" + what, 16,
-        [&](const auto&... xs) { return eval(op::BatchNormSums{options}, xs...); }, g, x, weight, bias,
-        statistics);
+        [&](const auto& dy, const auto& t, const auto& w, const auto& b, const auto& s) {
+          return eval(op::BatchNormSums{options}, dy, t, w, b, widen(s));
+        },
+        g, x, weight, bias, statistics);
     compare(
         "batch_norm_gradient" + what, 8,
-        [&](const auto&... xs) { return eval(op::BatchNormGradient{options}, xs...); }, g, x, weight, bias,
-        statistics, sums);
+        [&](const auto& dy, const auto& t, const auto& w, const auto& b, const auto& s, const auto& of) {
+          return eval(op::BatchNormGradient{options}, dy, t, w, b, widen(s), of);
+        },
+        g, x, weight, bias, statistics, sums);
   }
   if (x.shape()[0] > 0)
     compare(
@@ -67,6 +77,15 @@ TEST(CudaBatchNorm, StatisticsOfEqualElementsAreExact) {
   for (const std::int64_t n : {1, 3, 63, 1000}) {
     const auto statistics = batch_statistics(CudaTensor::full({n, 3, 5, 1}, 0.1f)).to_host();
     EXPECT_EQ(statistics, (std::vector<float>{0.1f, 0.1f, 0.1f, 0, 0, 0})) << n;
+  }
+}
+
+TEST(CudaBatchNorm, StatisticsOfBfloat16AreFloats) {
+  for (const Shape& shape : {Shape{1000, 3}, Shape{4, 8, 9, 7}}) {
+    const auto x = array(shape);
+    const auto expected = batch_statistics(x).to_host();
+    const CudaTensor statistics = batch_statistics(on_device<bfloat16>(x));
+    expect_close(statistics.to_host(), expected, 1e-6f * largest_size(expected), "statistics");
   }
 }
 

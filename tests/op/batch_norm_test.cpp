@@ -66,10 +66,10 @@ constexpr auto residual_program = [](const auto& x, const auto& weight, const au
   return batch_norm_add_relu(x, weight, bias, residual, {.relu = true});
 };
 constexpr auto constant_program = [](const auto& x, const auto& weight, const auto& bias) {
-  using X = std::remove_cvref_t<decltype(x)>;
-  using E = typename X::Element;
+  using S = Widened<std::remove_cvref_t<decltype(x)>>;
+  using E = typename S::Element;
   const auto c = x.shape()[1];
-  const auto statistics = concat(0, X::full({1, c}, E(0.25f)), X::full({1, c}, E(2.0f)));
+  const auto statistics = concat(0, S::full({1, c}, E(0.25f)), S::full({1, c}, E(2.0f)));
   return batch_norm_by(statistics, x, weight, bias, {.relu = true});
 };
 

@@ -38,7 +38,7 @@ inline BasicCudaTensor<float> partial_sums(const Shape& shape) {
 
 template <class E>
 BatchNormParameters<E> parameters_of(const op::BatchNormOptions& options, const BasicCudaTensor<E>& weight,
-                                     const BasicCudaTensor<E>& bias, const BasicCudaTensor<E>& statistics) {
+                                     const BasicCudaTensor<E>& bias, const CudaTensor& statistics) {
   return {weight.data(), bias.data(), statistics.data(), static_cast<float>(options.eps), options.relu};
 }
 
@@ -56,8 +56,8 @@ BasicCudaTensor<E> normalize(const BasicCudaTensor<E>& x, const BatchNormParamet
 
 }  // namespace cuda
 
-template <class E> BasicCudaTensor<E> eval(const op::BatchStatistics& op, const BasicCudaTensor<E>& x) {
-  auto out = BasicCudaTensor<E>::uninitialized(op.shape(x.shape()));
+template <class E> CudaTensor eval(const op::BatchStatistics& op, const BasicCudaTensor<E>& x) {
+  auto out = CudaTensor::uninitialized(op.shape(x.shape()));
   auto partials = cuda::partial_sums(x.shape());
   cuda::launch_batch_statistics(detail::channel_size(x.shape()), x.shape()[1],
                                 cuda::with_channels_last(x).data(), partials.mutable_data(),
@@ -68,7 +68,7 @@ template <class E> BasicCudaTensor<E> eval(const op::BatchStatistics& op, const 
 template <class E>
 BasicCudaTensor<E> eval(const op::BatchNorm& op, const BasicCudaTensor<E>& x,
                         const BasicCudaTensor<E>& weight, const BasicCudaTensor<E>& bias,
-                        const BasicCudaTensor<E>& statistics) {
+                        const CudaTensor& statistics) {
   op.shape(x.shape(), weight.shape(), bias.shape(), statistics.shape());
   const BasicCudaTensor<E>* const no_residual = nullptr;
   return cuda::normalize(x, cuda::parameters_of(op.options, weight, bias, statistics), no_residual);
@@ -77,7 +77,7 @@ BasicCudaTensor<E> eval(const op::BatchNorm& op, const BasicCudaTensor<E>& x,
 template <class E>
 BasicCudaTensor<E> eval(const op::BatchNormAddRelu& op, const BasicCudaTensor<E>& x,
                         const BasicCudaTensor<E>& weight, const BasicCudaTensor<E>& bias,
-                        const BasicCudaTensor<E>& statistics, const BasicCudaTensor<E>& residual) {
+                        const CudaTensor& statistics, const BasicCudaTensor<E>& residual) {
   op.shape(x.shape(), weight.shape(), bias.shape(), statistics.shape(), residual.shape());
   auto parameters = cuda::parameters_of(op.options, weight, bias, statistics);
   parameters.relu = true;
@@ -87,7 +87,7 @@ BasicCudaTensor<E> eval(const op::BatchNormAddRelu& op, const BasicCudaTensor<E>
 template <class E>
 BasicCudaTensor<E> eval(const op::BatchNormSums& op, const BasicCudaTensor<E>& g, const BasicCudaTensor<E>& x,
                         const BasicCudaTensor<E>& weight, const BasicCudaTensor<E>& bias,
-                        const BasicCudaTensor<E>& statistics) {
+                        const CudaTensor& statistics) {
   auto out = BasicCudaTensor<E>::uninitialized(
       op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape()));
   auto partials = cuda::partial_sums(x.shape());
@@ -101,7 +101,7 @@ BasicCudaTensor<E> eval(const op::BatchNormSums& op, const BasicCudaTensor<E>& g
 template <class E>
 BasicCudaTensor<E> eval(const op::BatchNormGradient& op, const BasicCudaTensor<E>& g,
                         const BasicCudaTensor<E>& x, const BasicCudaTensor<E>& weight,
-                        const BasicCudaTensor<E>& bias, const BasicCudaTensor<E>& statistics,
+                        const BasicCudaTensor<E>& bias, const CudaTensor& statistics,
                         const BasicCudaTensor<E>& sums) {
   op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape(), sums.shape());
   const auto gradient = cuda::with_channels_last(g), from = cuda::with_channels_last(x);

@@ -1,6 +1,7 @@
 #pragma once
 // The launchers of batch normalisation, as both the tensors' side and the kernels' side see them. Tensors are
-// matrices [rows, channels]: images with the channels last, a pixel a row. E is float or bfloat16.
+// matrices [rows, channels]: images with the channels last, a pixel a row. E is float or bfloat16;
+// statistics are floats.
 
 #include <cstdint>
 
@@ -18,14 +19,14 @@ constexpr std::int64_t batch_norm_partials(std::int64_t rows, std::int64_t chann
 template <class E> struct BatchNormParameters {
   const E* weight;
   const E* bias;
-  const E* statistics;
+  const float* statistics;
   float eps;
   bool relu;
 };
 
 /// Writes mean and biased variance of each channel to `to` [2, channels].
 template <class E>
-void launch_batch_statistics(std::int64_t rows, std::int64_t channels, const E* x, float* partials, E* to,
+void launch_batch_statistics(std::int64_t rows, std::int64_t channels, const E* x, float* partials, float* to,
                              Stream stream);
 
 /// y = weight x̂ + bias, plus the residual unless it is null; then ReLU if the parameters say so.

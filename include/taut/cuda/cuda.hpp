@@ -3,6 +3,7 @@
 
 #include "batch_norm.hpp"
 #include "conv2d.hpp"
+#include "convert.hpp"
 #include "cross_entropy.hpp"
 #include "dropout.hpp"
 #include "elementwise.hpp"

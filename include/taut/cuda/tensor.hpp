@@ -11,6 +11,7 @@
 
 #include "../core/bfloat16.hpp"
 #include "../op/operator.hpp"
+#include "../op/widened.hpp"
 #include "buffer.hpp"
 #include "copy.hpp"
 #include "generate.hpp"
@@ -164,6 +165,8 @@ template <class E> class BasicCudaTensor {
 };
 
 using CudaTensor = BasicCudaTensor<float>;
+
+template <> struct WideLeaf<BasicCudaTensor<bfloat16>> { using type = CudaTensor; };
 
 namespace cuda {
 

@@ -59,9 +59,9 @@ template <class E> class optim::GradientNorm<BasicCudaTensor<E>> {
   CudaTensor norm_, factor_;  // written in place, so that a captured step finds them again
 };
 
-/// Applies an update rule in place to all parameters and states, with the gradients multiplied by `scale`. A
-/// parameter takes its gradient's layout, once: the gradients of convolutions' kernels have the channels
-/// last.
+/// Applies an update rule in place to all parameters, masters and states, with the gradients multiplied by
+/// `scale`. A parameter takes its gradient's layout, once: the gradients of convolutions' kernels have the
+/// channels last.
 template <class Rule, class E, int States>
 void apply_update(const Rule& rule, const cuda::Argument<float>& scale,
                   std::span<const optim::UpdateItem<BasicCudaTensor<E>, States>> items) {
@@ -72,6 +72,7 @@ void apply_update(const Rule& rule, const cuda::Argument<float>& scale,
     gradients.push_back(item.gradient->in_layout(layout));
     auto& at = pointers.emplace_back();
     at.parameter = cuda::writable(*item.parameter, layout);
+    if constexpr (requires { at.master; }) at.master = cuda::writable(*item.master, layout);
     at.gradient = gradients.back().data();
     for (std::size_t k = 0; k < item.state.size(); ++k) at.state[k] = cuda::writable(*item.state[k], layout);
     at.size = item.parameter->shape().size();

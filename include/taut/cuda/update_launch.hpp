@@ -9,16 +9,20 @@
 
 namespace taut::cuda {
 
+/// The float values that parameters of E are rounded from; floats are their own.
+template <class E> struct MasterPointer { float* master; };
+template <> struct MasterPointer<float> {};
+
 /// One parameter's elements, gradient and states on the device.
-template <class E, int States> struct UpdatePointers {
+template <class E, int States> struct UpdatePointers : MasterPointer<E> {
   E* parameter;
   const E* gradient;
-  E* state[States > 0 ? States : 1];
+  float* state[States > 0 ? States : 1];
   std::int64_t size;
 };
 
-/// rule(p, scale g, states…) for all elements of `count` parameters, for E float. Defined in update.cuh for
-/// the rules that a `.cu` file names.
+/// rule(p, scale g, states…) for all elements of `count` parameters, for E float or bfloat16. Defined in
+/// update.cuh for the rules that a `.cu` file names.
 template <class Rule, class E>
 void launch_update(const Argument<Rule>& rule, const Argument<float>& scale,
                    const UpdatePointers<E, Rule::states>* items, int count, Stream stream);

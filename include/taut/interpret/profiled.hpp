@@ -34,8 +34,6 @@ template <class Leaf> class Stopwatch {
   TraceClock::time_point begin_ = TraceClock::now();
 };
 
-template <class T> using LeafOf = std::remove_cvref_t<decltype(leaf_value(std::declval<const T&>()))>;
-
 template <class X>
 inline constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename X::Element));
 

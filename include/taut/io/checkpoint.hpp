@@ -42,23 +42,12 @@ inline std::int64_t read_number(const SafetensorsFile& file, std::string_view ke
 template <Model M>
 void save_checkpoint(const M& model, const optim::Optimizer& optimizer, const std::string& path,
                      Metadata metadata = {}) {
-  using E = typename TensorOf<M>::Element;
-  std::vector<std::string> names;
-  std::vector<Shape> shapes;
-  std::vector<std::vector<E>> values;
-  for (const auto& [name, tensor] : named_tensors(model)) {
-    names.push_back(name), shapes.push_back(tensor.shape()), values.push_back(tensor.to_host());
-  }
-  const auto state = optimizer.state();
-  for (std::size_t i = 0; i < state.size(); ++i) {
-    names.push_back(detail::state_name(i)), shapes.push_back(state[i].shape);
-    values.emplace_back(state[i].values.begin(), state[i].values.end());
-  }
-  std::vector<TensorView> views;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    views.push_back({names[i], dtype_of<E>, shapes[i], little_endian_bytes(std::span(values[i]))});
+  auto stored = detail::stored_tensors(model);
+  auto state = optimizer.state();
+  for (std::size_t i = 0; i < state.size(); ++i)
+    stored.add(detail::state_name(i), state[i].shape, std::move(state[i].values));
   metadata[std::string(detail::steps_key)] = std::to_string(optimizer.steps());
-  write_safetensors(path, views, metadata);
+  stored.write(path, metadata);
 }
 
 /// Restores a model and its optimizer from a file that `save_checkpoint` wrote, and returns the free texts.

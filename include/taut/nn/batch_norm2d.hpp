@@ -5,6 +5,7 @@
 
 #include "../core/mode.hpp"
 #include "../op/batch_norm.hpp"
+#include "../op/convert.hpp"
 #include "conv2d.hpp"
 #include "model.hpp"
 
@@ -12,15 +13,15 @@ namespace taut::nn {
 
 /// Normalises each channel of images [n, c, h, w] to mean 0 and variance 1, times `weight` [c] plus `bias`
 /// [c]. In training by the batch's own statistics, which also move the running ones; in evaluation by those.
-/// Names, `momentum` and `eps` are PyTorch's.
+/// Names, `momentum` and `eps` are PyTorch's. Statistics are `Widened<T>`: float, where T is narrower.
 template <AnyTensor T> struct BatchNorm2d {
   T weight, bias;
-  Buffer<T> running_mean, running_var;
+  Buffer<Widened<T>> running_mean, running_var;
   double momentum = 0.1, eps = 1e-5;
 
   static constexpr BatchNorm2d make(std::int64_t channels) {
     const Shape c{channels};
-    return {parameter(T::ones(c)), parameter(T::zeros(c)), {T::zeros(c)}, {T::ones(c)}};
+    return {parameter(T::ones(c)), parameter(T::zeros(c)), {Widened<T>::zeros(c)}, {Widened<T>::ones(c)}};
   }
 
   constexpr T operator()(const T& x, Mode mode) const {
@@ -41,13 +42,13 @@ template <AnyTensor T> struct BatchNorm2d {
   }
 
   /// The mean and variance [2, c] to normalise by.
-  constexpr T statistics(const T& x, Mode mode) const {
+  constexpr Widened<T> statistics(const T& x, Mode mode) const {
     const Shape row{1, weight.shape()[0]};
     if (mode == Mode::eval)
       return concat(0, reshape(running_mean.value, row), reshape(running_var.value, row));
     require(taut::detail::channel_size(x.shape()) > 1,
             "BatchNorm2d: training needs more than one value a channel", x.shape());
-    const T own = batch_statistics(x);
+    const Widened<T> own = batch_statistics(x);
     if constexpr (!detail::OnlyShape<T>) {
       // As PyTorch, the running variance is of the unbiased kind.
       const auto n = static_cast<double>(taut::detail::channel_size(x.shape()));
@@ -69,10 +70,11 @@ template <AnyTensor T> struct BatchNorm2d {
 /// weight · γ / √(variance + eps) and (bias - mean) · γ / √(variance + eps) + β. For inference.
 template <AnyTensor T> void fold(Conv2d<T>& conv, std::optional<BatchNorm2d<T>>& norm) {
   if (!norm) return;
-  const T factor = norm->weight / sqrt(norm->running_var.value + norm->eps);
-  const T shift = conv.bias ? *conv.bias - norm->running_mean.value : -norm->running_mean.value;
-  conv.weight = conv.weight * reshape(factor, {factor.shape()[0], 1, 1, 1});
-  conv.bias = shift * factor + norm->bias;
+  using W = Widened<T>;
+  const W factor = widen(norm->weight) / sqrt(norm->running_var.value + norm->eps);
+  const W shift = conv.bias ? widen(*conv.bias) - norm->running_mean.value : -norm->running_mean.value;
+  conv.weight = convert<T>(widen(conv.weight) * reshape(factor, {factor.shape()[0], 1, 1, 1}));
+  conv.bias = convert<T>(shift * factor + widen(norm->bias));
   norm.reset();
 }
 

@@ -14,6 +14,7 @@
 #include "../core/reflect.hpp"
 #include "../interpret/grad.hpp"
 #include "../interpret/shape_tensor.hpp"
+#include "../op/convert.hpp"
 
 namespace taut {
 
@@ -78,14 +79,15 @@ struct FieldPath {
   }
 };
 
-/// Calls `visit(path, tensor, trained)` for each tensor of a model, in the order of its fields.
+/// Calls `visit(path, tensor, trained)` for each tensor of a model, in the order of its fields, where
+/// `trained` is a `std::bool_constant`.
 template <class M, class Visit>
 constexpr void walk(M& model, const Visit& visit, const FieldPath* path = nullptr) {
   using Field = std::remove_const_t<M>;
   if constexpr (AnyTensor<Field>) {
-    visit(path, model, true);
+    visit(path, model, std::true_type{});
   } else if constexpr (is_buffer<Field>) {
-    visit(path, model.value, false);
+    visit(path, model.value, std::false_type{});
   } else if constexpr (is_optional<Field>) {
     if (model) walk(*model, visit, path);
   } else if constexpr (is_pair<Field>) {
@@ -135,12 +137,22 @@ template <class T> struct NamedTensor {
   T& tensor;
 };
 
-/// All tensors of a model, trained ones and buffers, with their names.
+/// Calls `visit(name, tensor)` for each tensor of a model, trained ones and buffers. The buffers of a model
+/// over a narrow type may be of another type than the rest, its `Widened`.
+template <Model M, class Visit> void for_each_tensor(M& model, const Visit& visit) {
+  detail::walk(model, [&](const detail::FieldPath* path, auto& tensor, bool) {
+    visit(path ? path->str() : std::string(), tensor);
+  });
+}
+
+/// All tensors of a model, trained ones and buffers, with their names, where they are of one type.
 template <Model M> auto named_tensors(M& model) {
   using T = std::conditional_t<std::is_const_v<M>, const TensorOf<M>, TensorOf<M>>;
   std::vector<NamedTensor<T>> result;
-  detail::walk(model, [&](const detail::FieldPath* path, T& tensor, bool) {
-    result.push_back({path ? path->str() : "", tensor});
+  for_each_tensor(model, [&]<class X>(std::string name, X& tensor) {
+    static_assert(std::same_as<std::remove_const_t<X>, TensorOf<M>>,
+                  "named_tensors: the model has buffers of a wider type; use for_each_tensor");
+    result.push_back({std::move(name), tensor});
   });
   return result;
 }
@@ -149,8 +161,8 @@ template <Model M> auto named_tensors(M& model) {
 template <Model M> auto parameters(M& model) {
   using T = std::conditional_t<std::is_const_v<M>, const TensorOf<M>, TensorOf<M>>;
   std::vector<T*> result;
-  detail::walk(model, [&](const detail::FieldPath*, T& tensor, bool trained) {
-    if (trained) result.push_back(&tensor);
+  detail::walk(model, [&](const detail::FieldPath*, auto& tensor, auto trained) {
+    if constexpr (trained) result.push_back(&tensor);
   });
   return result;
 }
@@ -166,7 +178,8 @@ template <Model M> constexpr std::int64_t parameter_count(const M& model) {
 
 namespace detail {
 
-/// A tensor of type U with the value of `x`, sharing its buffer where the element type is the same.
+/// A tensor of type U with the value of `x`, sharing its buffer where the element type is the same. Leaves
+/// that have no operator for the conversion pass through the host.
 template <class U, class T> U convert_tensor(const T& x, bool trained) {
   if constexpr (std::same_as<U, T> && !is_grad<T>) {
     return x;
@@ -181,6 +194,8 @@ template <class U, class T> U convert_tensor(const T& x, bool trained) {
     return result;
   } else if constexpr (requires { typename T::Inner; }) {
     return convert_tensor<U>(leaf_value(x), trained);
+  } else if constexpr (requires { eval(op::Convert<U>{}, x); }) {
+    return eval(op::Convert<U>{}, x);
   } else {
     const auto values = x.to_host();
     return U::from_host(std::vector<typename U::Element>(values.begin(), values.end()), x.shape());
@@ -207,25 +222,30 @@ template <class U, class X, std::size_t N> struct Rebound<U, std::array<X, N>> {
   using type = std::array<typename Rebound<U, X>::type, N>;
 };
 
-template <class U, class X> typename Rebound<U, X>::type rebind_field(const X& x, bool trained = true) {
-  using Result = typename Rebound<U, X>::type;
-  if constexpr (AnyTensor<X>) {
-    return convert_tensor<U>(x, trained);
-  } else if constexpr (is_buffer<X>) {
-    return {rebind_field<U>(x.value, false)};
-  } else if constexpr (is_optional<X>) {
-    return x ? Result(rebind_field<U>(*x)) : Result();
-  } else if constexpr (is_pair<X>) {
-    return Result(rebind_field<U>(x.first), rebind_field<U>(x.second));
-  } else if constexpr (is_sequence<X>) {
-    Result result;
+/// A model, or a part of one, as one over another tensor type; `To` says which type each field gets.
+template <class To, class X> To rebind_to(const X& x, bool trained = true) {
+  if constexpr (AnyTensor<To>) {
+    return convert_tensor<To>(x, trained);
+  } else if constexpr (is_buffer<To>) {
+    return {rebind_to<decltype(To::value)>(x.value, false)};
+  } else if constexpr (is_optional<To>) {
+    return x ? To(rebind_to<typename To::value_type>(*x)) : To();
+  } else if constexpr (is_pair<To>) {
+    return To(rebind_to<typename To::first_type>(x.first), rebind_to<typename To::second_type>(x.second));
+  } else if constexpr (is_sequence<To>) {
+    To result;
     if constexpr (requires { result.resize(x.size()); }) result.resize(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) result[i] = rebind_field<U>(x[i]);
+    for (std::size_t i = 0; i < x.size(); ++i) result[i] = rebind_to<typename To::value_type>(x[i]);
     return result;
   } else if constexpr (std::is_void_v<typename FindTensor<X>::type>) {
     return x;  // configuration
   } else {
-    return std::apply([](const auto&... field) { return Result{rebind_field<U>(field)...}; }, fields(x));
+    using Fields = decltype(fields(std::declval<To&>()));
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const auto from = fields(x);
+      return To{rebind_to<std::remove_cvref_t<std::tuple_element_t<I, Fields>>>(std::get<I>(from))...};
+    }
+    (std::make_index_sequence<std::tuple_size_v<Fields>>{});
   }
 }
 
@@ -236,9 +256,10 @@ template <class U, class X> typename Rebound<U, X>::type rebind_field(const X& x
 /// do not show). To a `Grad` type the parameters become leaves. The model is a class template over its tensor
 /// type.
 template <AnyTensor U, Model M> auto rebind(const M& model) {
-  static_assert(std::same_as<TensorOf<typename detail::Rebound<U, M>::type>, U>,
+  using Result = typename detail::Rebound<U, M>::type;
+  static_assert(std::same_as<TensorOf<Result>, U>,
                 "rebind: the model must be a class template over its tensor type alone");
-  return detail::rebind_field<U>(model);
+  return detail::rebind_to<Result>(model);
 }
 
 }  // namespace taut

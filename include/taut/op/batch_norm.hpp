@@ -2,6 +2,9 @@
 // Batch normalisation (Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by
 // Reducing Internal Covariate Shift", 2015), alone and fused with the residual addition and the ReLU that
 // follow it in residual networks. Group and instance normalisation are compositions.
+//
+// Means and variances are of the type `Widened<T>`: an image stored in 16 bits is normalised by statistics in
+// 32. Weight and bias are T's, as all parameters are; an optimizer keeps their float masters.
 
 #include <array>
 #include <string_view>
@@ -12,6 +15,7 @@
 #include "partial.hpp"
 #include "reduce.hpp"
 #include "unary.hpp"
+#include "widened.hpp"
 
 namespace taut {
 
@@ -42,8 +46,8 @@ constexpr std::int64_t channel_size(const Shape& x) {
 
 namespace op {
 
-/// The mean and the biased variance of each channel of x [n, c, ...]: [2, c]. Constants to derivatives:
-/// `BatchNorm` accounts for how they depend on x.
+/// The mean and the biased variance of each channel of x [n, c, ...]: [2, c], a `Widened<T>`. Constants to
+/// derivatives: `BatchNorm` accounts for how they depend on x.
 struct BatchStatistics {
   static constexpr std::string_view name = "batch_statistics";
   static constexpr std::uint32_t constant_operands = 1;
@@ -169,7 +173,7 @@ struct BatchNorm {
   }
   template <AnyTensor T>
   auto pullback(Needs<4> needs, const T&, const T& x, const T& weight, const T& bias,
-                const T& statistics) const {
+                const Widened<T>& statistics) const {
     return [options = options, needs, x, weight, bias, statistics](const T& g) {
       std::array<T, 4> gradients;
       const T sums = eval(BatchNormSums{options}, g, x, weight, bias, statistics);
@@ -204,8 +208,8 @@ struct BatchNormAddRelu {
     return 3 * x.size();
   }
   template <AnyTensor T>
-  auto pullback(Needs<5> needs, const T& out, const T& x, const T& weight, const T& bias, const T& statistics,
-                const T&) const {
+  auto pullback(Needs<5> needs, const T& out, const T& x, const T& weight, const T& bias,
+                const Widened<T>& statistics, const T&) const {
     return [rule = norm().pullback(Needs<4>{needs.bits & 15}, out, x, weight, bias, statistics), needs,
             out](const T& g) {
       const T kept = eval(PartialFromOutput<Relu>{}, g, out);
@@ -227,7 +231,8 @@ struct BatchNormAddRelu {
 }  // namespace op
 
 /// The mean and the biased variance Σ (x - mean)² / m of each channel of x [n, c, ...], with m elements a
-/// channel: [2, c]. Constants to derivatives. Throws `ShapeError` if the channels have no elements.
+/// channel: [2, c], a `Widened<X>`. Constants to derivatives. Throws `ShapeError` if the channels have no
+/// elements.
 template <AnyTensor X> constexpr auto batch_statistics(const X& x) { return eval(op::BatchStatistics{}, x); }
 
 /// weight (x - mean) / √(variance + eps) + bias of x [n, c, ...] by its own statistics, with weight and bias
@@ -239,7 +244,8 @@ constexpr auto batch_norm(const X& x, const W& weight, const B& bias, op::BatchN
   return eval(op::BatchNorm{options}, x, weight, bias, batch_statistics(x));
 }
 
-/// The same by constant statistics [2, c], means and variances, as PyTorch's `batch_norm` in evaluation.
+/// The same by constant statistics [2, c], means and variances in a `Widened<X>`, as PyTorch's `batch_norm`
+/// in evaluation.
 template <AnyTensor X, AnyTensor W, AnyTensor B, AnyTensor S>
 constexpr auto batch_norm_by(const S& statistics, const X& x, const W& weight, const B& bias,
                              op::BatchNormOptions options = {}) {

@@ -101,7 +101,8 @@ struct CrossEntropy {
 }  // namespace op
 
 /// The mean cross-entropy -1/n Σᵢ log_softmax(xᵢ)[labelᵢ] of logits x [n, classes] and integer labels [n], as
-/// PyTorch's `cross_entropy`. A label outside 0 … classes - 1 is an `Error`.
+/// PyTorch's `cross_entropy`. A label outside 0 … classes - 1 is an `Error`. The result is rounded to X's
+/// elements, which is no matter to gradients; of bfloat16 logits, log the loss of `widen(logits)`.
 template <AnyTensor X, AnyTensor Labels> constexpr auto cross_entropy(const X& logits, const Labels& labels) {
   return eval(op::CrossEntropy{}, logits, labels);
 }

@@ -99,6 +99,11 @@ template <class T> constexpr const auto& leaf_value(const T& x) {
     return x;
 }
 
+namespace detail {
+/// The type of the value inside all wrappers.
+template <class T> using LeafOf = std::remove_cvref_t<decltype(leaf_value(std::declval<const T&>()))>;
+}  // namespace detail
+
 /// What a wrapper type `W` passes on to its inner `eval`: the value inside its own operands, others as they
 /// are.
 template <class W, class X> constexpr decltype(auto) unwrap_operand(X&& x) {

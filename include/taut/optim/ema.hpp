@@ -12,12 +12,13 @@
 
 namespace taut::optim {
 
-/// decay · average + (1 - decay) · weights of a model over `Grad<T>`, as a model over T. In the first steps
-/// the decay is less, (1 + steps) / (10 + steps), so that the average does not remember the random start.
-/// Buffers, such as running statistics, are taken as they are.
+/// decay · average + (1 - decay) · weights of a model over `Grad<U>`, as a model over T: U, or the wide type
+/// where U is too narrow for small changes. In the first steps the decay is less, (1 + steps) / (10 + steps),
+/// so that the average does not remember the random start. Buffers, such as running statistics, are taken as
+/// they are.
 template <Model M> class Ema {
  public:
-  using T = typename TensorOf<M>::Inner;
+  using T = Widened<typename TensorOf<M>::Inner>;
   using Plain = decltype(rebind<T>(std::declval<const M&>()));
 
   /// Starts with the weights of now; `steps` are those already taken, as when training goes on from a

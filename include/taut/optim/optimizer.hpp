@@ -14,8 +14,8 @@
 
 namespace taut::optim {
 
-/// What an optimizer keeps for a parameter, such as its momentum; no values before the parameter's first
-/// step.
+/// What an optimizer keeps for a parameter, such as its momentum, or the master of a narrow one; no values
+/// before the parameter's first step.
 struct ParameterState {
   Shape shape;
   std::vector<double> values;
@@ -55,7 +55,8 @@ class Optimizer {
   /// How many steps have been taken.
   std::int64_t steps() const { return steps_; }
 
-  /// All that the optimizer keeps: for each parameter in the model's order, the states of its rule.
+  /// All that the optimizer keeps: for each parameter in the model's order, the states of its rule, and then,
+  /// where the leaf is narrow, its master.
   virtual std::vector<ParameterState> state() const = 0;
 
   /// Goes on from what `state` gave, of an optimizer with the same rule for the same model, after `steps`
@@ -83,13 +84,13 @@ template <class T> auto& mutable_leaf(T& x) {
 }
 
 /// Runs a pass over all parameters. It is no operator, so an interpretation within T that keeps times, as
-/// `Profiled` does, is told what it does: for each element the `flops`, and the numbers that are `moved`.
+/// `Profiled` does, is told what it does: for each element the `flops`, and the bytes that are `moved`.
 template <class T, class Items, class F>
-void run_pass(std::string_view name, const Items& items, int flops, int moved, const F& run) {
+void run_pass(std::string_view name, const Items& items, int flops, std::size_t moved, const F& run) {
   if constexpr (requires { T::timed(name, Shape{}, std::int64_t{}, std::int64_t{}, run); }) {
     std::int64_t count = 0;
     for (const auto& item : items) count += item.parameter->shape().size();
-    const auto bytes = count * moved * static_cast<std::int64_t>(sizeof(typename T::Element));
+    const auto bytes = count * static_cast<std::int64_t>(moved);
     T::timed(std::string("update.").append(name), Shape{count}, flops * count, bytes, run);
   } else if constexpr (requires { typename T::Inner; }) {
     run_pass<typename T::Inner>(name, items, flops, moved, run);
@@ -109,7 +110,7 @@ template <class Rule> struct Engine : RefCounted {
 template <class Rule, class T> class EngineOn final : public Engine<Rule> {
  public:
   explicit EngineOn(std::vector<Grad<T>*> parameters)
-      : parameters_(std::move(parameters)), states_(parameters_.size()) {}
+      : parameters_(std::move(parameters)), kept_(parameters_.size()) {}
 
   bool step(const Rule& rule, double clip_norm) override {
     items_.clear();
@@ -117,22 +118,24 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
       Grad<T>& parameter = *parameters_[i];
       if (!parameter.has_grad()) continue;
       Leaf& value = mutable_leaf(parameter.mutable_value());
-      auto& state = states_[i];
+      for (auto& kept : kept_[i])
+        if (!(kept.shape() == value.shape())) kept = Wide::zeros(value.shape());
       UpdateItem<Leaf, Rule::states> item{&value, &leaf_value(parameter.grad()), {}};
-      for (std::size_t k = 0; k < state.size(); ++k) {
-        if (!(state[k].shape() == value.shape())) state[k] = Leaf::zeros(value.shape());
-        item.state[k] = &state[k];
-      }
+      for (std::size_t k = 0; k < item.state.size(); ++k) item.state[k] = &kept_[i][k];
+      if constexpr (narrow) item.master = &kept_[i].back();
       items_.push_back(item);
     }
     if (items_.empty()) return false;
     const std::span<const UpdateItem<Leaf, Rule::states>> items(items_);
     typename GradientNorm<Leaf>::Scale scale{1};
     if (clip_norm > 0)
-      run_pass<T>("gradient_norm", items, 2, 1, [&] { scale = norm_.clip(items, clip_norm); });
+      run_pass<T>("gradient_norm", items, 2, sizeof(typename Leaf::Element),
+                  [&] { scale = norm_.clip(items, clip_norm); });
     // The operations of a rule are not known: the pass is limited by memory anyway. It reads the parameter,
-    // the gradient and the states, and writes all but the gradient.
-    run_pass<T>(Rule::name, items, 0, 3 + 2 * Rule::states, [&] { apply_update(rule, scale, items); });
+    // the gradient and what is kept, and writes all but the gradient.
+    constexpr auto moved =
+        3 * sizeof(typename Leaf::Element) + 2 * kept_count * sizeof(typename Wide::Element);
+    run_pass<T>(Rule::name, items, 0, moved, [&] { apply_update(rule, scale, items); });
     for (auto* parameter : parameters_) parameter->clear_grad();
     return true;
   }
@@ -141,8 +144,8 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
 
   std::vector<ParameterState> state() const override {
     std::vector<ParameterState> result;
-    for (const auto& states : states_)
-      for (const auto& state : states) {
+    for (const auto& kept : kept_)
+      for (const auto& state : kept) {
         const auto values = state.to_host();
         result.push_back({state.shape(), {values.begin(), values.end()}});
       }
@@ -150,32 +153,35 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
   }
 
   void set_state(const std::vector<ParameterState>& from) override {
-    auto states = states_;
+    auto kept = kept_;
     std::size_t count = 0;
-    for (std::size_t i = 0; i < states.size(); ++i)
-      for (auto& state : states[i]) {
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      for (auto& state : kept[i]) {
         const ParameterState& saved = count < from.size() ? from[count++] : throw_misfit();
         if (saved.values.empty()) {
-          state = Leaf();
+          state = Wide();
         } else {
           if (!(saved.shape == parameters_[i]->shape())) throw_misfit();
-          state = Leaf::from_host(
-              std::vector<typename Leaf::Element>(saved.values.begin(), saved.values.end()), saved.shape);
+          state = Wide::from_host(
+              std::vector<typename Wide::Element>(saved.values.begin(), saved.values.end()), saved.shape);
         }
       }
     if (count != from.size()) throw_misfit();
-    states_ = std::move(states);
+    kept_ = std::move(kept);
   }
 
  private:
   using Leaf = std::remove_reference_t<decltype(mutable_leaf(std::declval<T&>()))>;
+  using Wide = Widened<Leaf>;
+  static constexpr bool narrow = !std::same_as<Wide, Leaf>;
+  static constexpr std::size_t kept_count = static_cast<std::size_t>(Rule::states) + narrow;
 
   [[noreturn]] static const ParameterState& throw_misfit() {
     taut::detail::throw_error(Rule::name, "the state to restore is of another model or another rule");
   }
 
   std::vector<Grad<T>*> parameters_;
-  std::vector<std::array<Leaf, static_cast<std::size_t>(Rule::states)>> states_;
+  std::vector<std::array<Wide, kept_count>> kept_;  // the states; if the leaf is narrow, then the master
   std::vector<UpdateItem<Leaf, Rule::states>> items_;
   GradientNorm<Leaf> norm_;
 };

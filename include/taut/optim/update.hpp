@@ -7,6 +7,8 @@
 #include <concepts>
 #include <string_view>
 
+#include "../op/widened.hpp"
+
 namespace taut::optim {
 
 /// What an update rule is: its hyper-parameters, among them `lr`; `name`; `states`, how many numbers it keeps
@@ -19,11 +21,15 @@ concept UpdateRule = std::copyable<R> && requires(R rule) {
   rule.lr;
 };
 
-/// One parameter with its gradient and its state, as a leaf's `apply_update` and `sum_of_squares` take it.
+/// One parameter with its gradient and its state, as a leaf's `apply_update` and `sum_of_squares` take it. A
+/// narrow leaf has a master of each parameter: the wide value that the rule is applied to, of which the
+/// parameter is the nearest narrow one. Where it is not, the parameter has been given a new value since, and
+/// the master starts from that.
 template <class T, int States> struct UpdateItem {
   T* parameter;
   const T* gradient;
-  std::array<T*, States> state;
+  std::array<Widened<T>*, States> state;
+  Widened<T>* master = nullptr;  ///< null unless the leaf is narrow
 };
 
 /// The global norm of an optimizer's gradients, and the clipping by it. A leaf specialises this if its

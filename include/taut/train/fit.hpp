@@ -17,6 +17,7 @@
 #include "../core/mode.hpp"
 #include "../interpret/grad.hpp"
 #include "../nn/model.hpp"
+#include "../op/convert.hpp"
 #include "../op/cross_entropy.hpp"
 #include "../op/reduce.hpp"
 #include "../optim/optimizer.hpp"
@@ -85,8 +86,8 @@ inline double accuracy(std::span<const std::int64_t> predictions, std::span<cons
 
 /// Enters the loss and, if wanted, the accuracy in the event. All is computed before any of it is read: the
 /// host waits for a device once.
-template <AnyTensor T>
-void measure(const T& outputs, const T& loss, std::span<const std::int64_t> labels, bool with_accuracy,
+template <AnyTensor T, AnyTensor W>
+void measure(const T& outputs, const W& loss, std::span<const std::int64_t> labels, bool with_accuracy,
              BatchEvent& event) {
   const bool classifies = with_accuracy && outputs.shape().rank() == 2 &&
                           outputs.shape()[0] == static_cast<std::int64_t>(labels.size());
@@ -123,6 +124,15 @@ Evaluation run_pass(L& loader, BatchEvent event, bool& stop, const Work& work, C
   return {loss.value(), accuracy.value(), loss.samples()};
 }
 
+/// The loss with float's digits: of narrow outputs it is computed again of the widened ones.
+template <class Loss, AnyTensor T, AnyTensor Targets>
+Widened<T> loss_to_log(const Loss& function, const T& outputs, const T& loss, const Targets& targets) {
+  if constexpr (std::same_as<T, Widened<T>>)
+    return loss;
+  else
+    return function(widen(outputs), targets);
+}
+
 inline void require_finite(const BatchEvent& event) {
   if (std::isfinite(event.loss)) return;
   throw Error(
@@ -139,9 +149,11 @@ void train_batch(M& model, optim::Optimizer& optimizer, const FitOptions<Loss>& 
   using T = typename TensorOf<M>::Inner;
   Tape<T> tape;
   const Grad<T> outputs = forward(model, Grad<T>(batch.template tensor<T>()), Mode::train);
-  const Grad<T> loss = options.loss(outputs, batch.template targets<T>());
+  const auto targets = batch.template targets<T>();
+  const Grad<T> loss = options.loss(outputs, targets);
   tape.backward(loss);
-  measure(outputs.value(), loss.value(), batch.labels, options.accuracy, event);
+  measure(outputs.value(), loss_to_log(options.loss, outputs.value(), loss.value(), targets), batch.labels,
+          options.accuracy, event);
   if (!options.allow_non_finite) require_finite(event);
   optimizer.step();
 }
@@ -153,7 +165,7 @@ Evaluation evaluate_plain(const M& model, L& loader, const FitOptions<Loss>& opt
   using T = TensorOf<M>;
   const auto work = [&](const auto& batch, BatchEvent& measured) {
     const T outputs = forward(model, batch.template tensor<T>(), Mode::eval);
-    const T loss = options.loss(outputs, batch.template targets<T>());
+    const Widened<T> loss = options.loss(widen(outputs), batch.template targets<T>());
     measure(outputs, loss, batch.labels, options.accuracy, measured);
   };
   return run_pass(loader, event, stop, work, callbacks...);

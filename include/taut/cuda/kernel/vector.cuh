@@ -35,20 +35,20 @@ template <class E, int width> __device__ void store_vector(E* to, const Vector<E
 }
 
 /// The first elements of an array of `left` elements, at most a vector of them; the places beyond hold
-/// `fill`. `aligned`: whether `from` is aligned to 16 bytes.
-template <class E>
-__device__ Vector<E> load_vector(const E* from, std::int64_t left, bool aligned = true, E fill = E{}) {
-  if (aligned && left >= vector_size<E>) return load_vector(from);
-  Vector<E> vector;
-  for (int i = 0; i < vector_size<E>; ++i) vector[i] = i < left ? from[i] : fill;
+/// `fill`. `aligned`: whether `from` is aligned to the vector's size.
+template <class E, int width = vector_size<E>>
+__device__ Vector<E, width> load_vector(const E* from, std::int64_t left, bool aligned = true, E fill = E{}) {
+  if (aligned && left >= width) return load_vector<E, width>(from);
+  Vector<E, width> vector;
+  for (int i = 0; i < width; ++i) vector[i] = i < left ? from[i] : fill;
   return vector;
 }
 
 /// Writes as much of a vector as an array of `left` elements holds.
-template <class E>
-__device__ void store_vector(E* to, const Vector<E>& vector, std::int64_t left, bool aligned = true) {
-  if (aligned && left >= vector_size<E>) return store_vector(to, vector);
-  for (int i = 0; i < vector_size<E>; ++i)
+template <class E, int width>
+__device__ void store_vector(E* to, const Vector<E, width>& vector, std::int64_t left, bool aligned = true) {
+  if (aligned && left >= width) return store_vector(to, vector);
+  for (int i = 0; i < width; ++i)
     if (i < left) to[i] = vector[i];
 }
 
