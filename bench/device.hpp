@@ -32,8 +32,8 @@ class Device {
 /// Rungs f32, folded (normalisation is folded into convolutions for inference), f64 and profiled.
 const Device& cpu_device();
 
-/// Rungs f32 and tf32, both also with +folded, and bf16+folded, which only infers. There only where Taut is
-/// built with CUDA.
+/// Rungs f32, tf32 and bf16, all also with +folded, and with +graph, where training steps are replayed. There
+/// only where Taut is built with CUDA.
 const Device& cuda_device();
 
 }  // namespace bench

@@ -42,13 +42,13 @@ struct Start {
   const Workload& workload;
   std::string weights;
   std::vector<Batch> batches;
-  bool folded = false;  ///< fold normalisation into convolutions for inference
-  int workers = 0;      ///< threads that read images; without, the one that trains does
+  bool folded = false;    ///< fold normalisation into convolutions for inference
+  bool captured = false;  ///< have the device replay training steps as a graph
+  int workers = 0;        ///< threads that read images; without, the one that trains does
 };
 
 /// Instantiated for `CpuArray`, `BasicCpuArray<double>`, `Profiled<CpuArray>` and, where Taut is built with
-/// CUDA, `CudaTensor`. Inference may be over another type than T, one of lower precision; such a session does
-/// not train.
-template <class T, class Inference = T> std::unique_ptr<Session> make_session(Start start);
+/// CUDA, `CudaTensor` and `BasicCudaTensor<bfloat16>`.
+template <class T> std::unique_ptr<Session> make_session(Start start);
 
 }  // namespace bench

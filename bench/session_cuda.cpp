@@ -8,6 +8,15 @@
 using namespace taut;
 
 namespace bench {
+
+template <class E> struct Captured<BasicCudaTensor<E>> {
+  template <class Step> static Step of(const Step& step, optim::Optimizer& optimizer) {
+    const auto captured =
+        std::make_shared<decltype(cuda::capture(step, optimizer))>(cuda::capture(step, optimizer));
+    return [captured](const auto& images, const auto& labels) { return (*captured)(images, labels); };
+  }
+};
+
 namespace {
 
 using Half = BasicCudaTensor<bfloat16>;
@@ -18,12 +27,13 @@ class CudaDevice final : public Device {
     cuda::require_device();
     const std::string precision = rung.substr(0, rung.find('+'));
     start.folded = rung == precision + "+folded";
+    start.captured = rung == precision + "+graph";
     start.workers = 4;  // one would keep the device waiting
     cuda::allow_tf32(precision == "tf32");
-    const bool known = start.folded || rung == precision;
+    const bool known = start.folded || start.captured || rung == precision;
     if (known && (precision == "f32" || precision == "tf32"))
       return make_session<CudaTensor>(std::move(start));
-    if (rung == "bf16+folded") return make_session<CudaTensor, Half>(std::move(start));
+    if (known && precision == "bf16") return make_session<Half>(std::move(start));
     throw Error("there is no rung '" + rung + "' on the GPU");
   }
 
@@ -42,7 +52,7 @@ class CudaDevice final : public Device {
 }  // namespace
 
 template std::unique_ptr<Session> make_session<CudaTensor>(Start);
-template std::unique_ptr<Session> make_session<CudaTensor, Half>(Start);
+template std::unique_ptr<Session> make_session<Half>(Start);
 
 const Device& cuda_device() {
   static const CudaDevice device;

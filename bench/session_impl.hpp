@@ -5,35 +5,39 @@
 #include <taut/io/model.hpp>
 #include <taut/train/fit.hpp>
 
+#include <functional>
 #include <utility>
 
 #include "session.hpp"
 
 namespace bench {
 
-template <class T, class Inference, class M> class SessionOf final : public Session {
+/// Steps that a device replays as a graph: a leaf that can do so specialises this.
+template <class T> struct Captured {
+  template <class Step> static Step of(const Step&, taut::optim::Optimizer&) {
+    throw taut::Error("this device has no graphs");
+  }
+};
+
+template <class T, class M> class SessionOf final : public Session {
  public:
   SessionOf(Start start, M network) : start_(std::move(start)), network_(std::move(network)) {
     if (!start_.weights.empty()) taut::io::load(network_, start_.weights);
     // Taken before the first step, which leaves what others share as it is.
-    auto plain = taut::rebind<T>(network_);
-    if constexpr (requires { taut::nn::fold_batch_norm(plain); })
-      if (start_.folded) plain = taut::nn::fold_batch_norm(std::move(plain));
-    plain_ = taut::rebind<Inference>(plain);
+    plain_ = taut::rebind<T>(network_);
+    if constexpr (requires { taut::nn::fold_batch_norm(plain_); })
+      if (start_.folded) plain_ = taut::nn::fold_batch_norm(std::move(plain_));
     optimizer_ = make_optimizer(start_.workload, network_);
+    step_ = [this](const T& images, const Labels& labels) { return step(images, labels); };
+    if (start_.captured) step_ = Captured<T>::of(step_, *optimizer_);
     for (const auto& batch : start_.batches)
       batches_.push_back(
-          {tensor<T>(batch.values, batch.shape), T::Index::from_host(batch.labels, {batch.shape[0]})});
+          {tensor(batch.values, batch.shape), Labels::from_host(batch.labels, {batch.shape[0]})});
   }
 
   double train_step() override {
-    require_training();
     const auto& [images, labels] = batches_[next_++ % batches_.size()];
-    taut::Tape<T> tape;
-    const auto loss = taut::cross_entropy(network_(taut::Grad<T>(images), taut::Mode::train), labels);
-    tape.backward(loss);
-    optimizer_->step();
-    return static_cast<double>(loss.item());
+    return static_cast<double>(step_(images, labels).item());
   }
 
   void infer(std::int64_t count) override {
@@ -47,7 +51,6 @@ template <class T, class Inference, class M> class SessionOf final : public Sess
   }
 
   Pass train(const Images& images) override {
-    require_training();
     taut::data::DataLoader loader{
         images, {.batch_size = start_.workload.batch, .workers = start_.workers, .first_epoch = passes_++}};
     const auto epoch = taut::train::fit(network_, *optimizer_, loader, {.epochs = 1}).back();
@@ -61,15 +64,25 @@ template <class T, class Inference, class M> class SessionOf final : public Sess
   }
 
  private:
-  static void require_training() {
-    if constexpr (!std::same_as<T, Inference>) throw taut::Error("this rung only infers");
+  using Labels = typename T::Index;
+
+  taut::Widened<T> step(const T& images, const Labels& labels) {
+    taut::Tape<T> tape;
+    const auto logits = network_(taut::Grad<T>(images), taut::Mode::train);
+    const auto loss = taut::cross_entropy(logits, labels);
+    tape.backward(loss);
+    optimizer_->step();
+    if constexpr (std::same_as<T, taut::Widened<T>>)
+      return loss.value();
+    else
+      return taut::cross_entropy(taut::widen(logits), labels);
   }
 
-  template <class X> static X tensor(const std::vector<float>& values, const taut::Shape& shape) {
-    return X::from_host(std::vector<typename X::Element>(values.begin(), values.end()), shape);
+  static T tensor(const std::vector<float>& values, const taut::Shape& shape) {
+    return T::from_host(std::vector<typename T::Element>(values.begin(), values.end()), shape);
   }
 
-  Inference first_samples(std::int64_t count) const {
+  T first_samples(std::int64_t count) const {
     std::vector<float> values;
     const auto per_batch = start_.batches.front().shape[0], size = start_.workload.batch_shape(1).size();
     for (std::int64_t i = 0; i < count; ++i) {
@@ -78,23 +91,24 @@ template <class T, class Inference, class M> class SessionOf final : public Sess
       const auto begin = from.begin() + i % per_batch * size;
       values.insert(values.end(), begin, begin + size);
     }
-    return tensor<Inference>(values, start_.workload.batch_shape(count));
+    return tensor(values, start_.workload.batch_shape(count));
   }
 
   Start start_;
   M network_;
-  decltype(taut::rebind<Inference>(std::declval<M&>())) plain_;
+  decltype(taut::rebind<T>(std::declval<M&>())) plain_;
   std::unique_ptr<taut::optim::Optimizer> optimizer_;
-  std::vector<std::pair<T, typename T::Index>> batches_;
+  std::function<taut::Widened<T>(const T&, const Labels&)> step_;
+  std::vector<std::pair<T, Labels>> batches_;
   std::size_t next_ = 0;
   std::int64_t passes_ = 0;  // each in an order of its own
-  Inference inputs_, logits_;
+  T inputs_, logits_;
 };
 
-template <class T, class Inference> std::unique_ptr<Session> make_session(Start start) {
+template <class T> std::unique_ptr<Session> make_session(Start start) {
   taut::Rng rng{1};
   return with_network<taut::Grad<T>>(start.workload, rng, [&](auto network) -> std::unique_ptr<Session> {
-    return std::make_unique<SessionOf<T, Inference, decltype(network)>>(std::move(start), std::move(network));
+    return std::make_unique<SessionOf<T, decltype(network)>>(std::move(start), std::move(network));
   });
 }
 

@@ -3,6 +3,7 @@
 #include "taut/cuda/device.hpp"
 
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 #include <taut/cuda/ongoing_capture.hpp>
 
 #include <cstdio>
@@ -143,6 +144,9 @@ float elapsed_milliseconds(Event begin, Event end) {
   check("cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, native(begin), native(end)));
   return milliseconds;
 }
+
+void push_range(std::string_view name) { (void)nvtxRangePushA(std::string(name).c_str()); }
+void pop_range() { (void)nvtxRangePop(); }
 
 void begin_capture(Stream stream) {
   // Taut's own calls that other modes refuse, such as allocations, do not harm a capture.

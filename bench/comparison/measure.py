@@ -20,11 +20,15 @@ TAUT = {
     "cuda": {
         "taut": "f32",
         "taut tf32": "tf32",
+        "taut bf16": "bf16",
+        "taut graph": "f32+graph",
+        "taut tf32 graph": "tf32+graph",
+        "taut bf16 graph": "bf16+graph",
         "taut folded": "f32+folded",
         "taut tf32 folded": "tf32+folded",
         "taut bf16 folded": "bf16+folded",
     },
-}  # our sides and their rungs; what is folded only infers
+}  # our sides and their rungs; what is folded only infers, and graphs are of training steps
 
 
 class Side:
@@ -109,7 +113,7 @@ def run(taut, python, workload, threads, options, scratch):
             if side not in training:
                 side.first_step()
         for batch in BATCHES:
-            inference(sides, batch, options.pairs)
+            inference([side for side in sides if infers(side)], batch, options.pairs)
     finally:
         for side in sides:
             side.close()
@@ -202,6 +206,10 @@ def per_call(side, count, **request):
     return side.worker.ask(count=count, **request)["seconds"] / count
 
 
+def infers(side):
+    return "graph" not in side.name
+
+
 def passes(sides, workload, options):
     """An epoch with the real loader, and that with an evaluation: Taut against eager PyTorch and the fastest rung of
     each precision."""
@@ -211,7 +219,7 @@ def passes(sides, workload, options):
         return
     train, test = IMAGES[options.device][workload]
     results = {side.name: side.result for side in sides}
-    ours = [side.name for side in sides if is_taut(side.name)]
+    ours = [side.name for side in sides if is_taut(side.name) and infers(side)]
     best = [fastest_rung(results, "step", precision(name)) for name in ours]
     chosen = [side for side in sides if side.name in [*ours, "eager", *best]]
     for side in chosen:

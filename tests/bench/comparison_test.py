@@ -119,7 +119,7 @@ class Devices(unittest.TestCase):
 
     def test_what_has_no_normalisation_is_not_folded(self):
         names = [side.name for side in self.sides_of("mnist-mlp", "cuda")]
-        self.assertEqual(names, ["taut", "taut tf32", "eager", "tf32+fused"])
+        self.assertEqual(names, [*(f"taut{p}{g}" for g in ("", " graph") for p in ("", " tf32", " bf16")), "eager", "tf32+fused"])
         self.assertEqual(len(self.sides_of("cifar-resnet18", "cpu")), 4)
 
     def test_a_missing_peer_is_said(self):

@@ -96,6 +96,9 @@ float elapsed_milliseconds(Event begin, Event end) {
   return std::chrono::duration<float, std::milli>(end->time - begin->time).count();
 }
 
+void push_range(std::string_view) {}
+void pop_range() {}
+
 void begin_capture(Stream stream) { emulator::begin_capture(stream); }
 Graph end_capture(Stream stream) { return new OpaqueGraph{emulator::end_capture(stream)}; }
 void replay(Graph graph, Stream stream) {

@@ -18,5 +18,6 @@
 #include "reduce.hpp"
 #include "resample2d.hpp"
 #include "softmax.hpp"
+#include "stopwatch.hpp"
 #include "tensor.hpp"
 #include "update.hpp"

@@ -4,6 +4,7 @@
 // but what asks for the number of devices throw `DeviceError` where the device's own call fails.
 
 #include <cstddef>
+#include <string_view>
 
 #include "../core/error.hpp"
 
@@ -83,6 +84,10 @@ void synchronize(Event event);
 
 /// The time between two timed events that are complete, in milliseconds.
 float elapsed_milliseconds(Event begin, Event end);
+
+/// A named range of the calling thread, from push to pop, that NVIDIA's profilers show (NVTX).
+void push_range(std::string_view name);
+void pop_range();
 
 /// From now on what is put into the stream is not run but captured. Until the capture ends, nothing may wait
 /// for the stream.

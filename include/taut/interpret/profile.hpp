@@ -85,6 +85,7 @@ struct Profile {
   std::map<OwnedWork, ProfileEntry, WorkOrder> entries;
   TraceBuffer* trace = nullptr;  // where events are recorded, if anywhere
   std::int64_t recordings = 0;   // so far, by which spans of an earlier one are told
+  std::vector<void (*)()> late;  // book what devices have done since; called before the books are read
 };
 
 inline Profile& global_profile() {
@@ -92,11 +93,24 @@ inline Profile& global_profile() {
   return profile;
 }
 
+/// To be called before the books are read or closed: has those book whose work goes on after an operator has
+/// returned.
+inline void book_late() {
+  auto& profile = global_profile();
+  std::vector<void (*)()> late;
+  {
+    const std::lock_guard lock(profile.mutex);
+    late = profile.late;
+  }
+  for (const auto book_own : late) book_own();
+}
+
 }  // namespace detail
 
 /// The entries of all operators that ran on `Profiled` values, of all threads, by name.
 inline std::map<std::string, ProfileEntry, std::less<>> profile_entries() {
   std::map<std::string, ProfileEntry, std::less<>> by_name;
+  detail::book_late();
   auto& profile = detail::global_profile();
   const std::lock_guard lock(profile.mutex);
   for (const auto& [work, entry] : profile.entries)
@@ -107,6 +121,7 @@ inline std::map<std::string, ProfileEntry, std::less<>> profile_entries() {
 /// The same by name and the operands' shapes, the most expensive first.
 inline std::vector<ShapedProfileEntry> profile_entries_by_shape() {
   std::vector<ShapedProfileEntry> result;
+  detail::book_late();
   {
     auto& profile = detail::global_profile();
     const std::lock_guard lock(profile.mutex);
@@ -121,6 +136,7 @@ inline std::vector<ShapedProfileEntry> profile_entries_by_shape() {
 
 /// Starts all entries anew.
 inline void reset_profile() {
+  detail::book_late();
   auto& profile = detail::global_profile();
   const std::lock_guard lock(profile.mutex);
   for (auto& [work, entry] : profile.entries) entry = {};

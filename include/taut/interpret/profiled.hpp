@@ -22,14 +22,13 @@ template <class Leaf> std::int64_t layout_conversions() {
     return 0;
 }
 
-/// Runs from its construction until its time is booked.
 template <class Leaf> class Stopwatch {
  public:
-  void book(const Work& work) const {
-    detail::book(work, begin_, TraceClock::now(), layout_conversions<Leaf>() - conversions_);
-  }
+  explicit Stopwatch(const Work& work) : work_(work) {}
+  void book() { detail::book(work_, begin_, TraceClock::now(), layout_conversions<Leaf>() - conversions_); }
 
  private:
+  Work work_;
   std::int64_t conversions_ = layout_conversions<Leaf>();
   TraceClock::time_point begin_ = TraceClock::now();
 };
@@ -49,9 +48,9 @@ template <class T> class Profiled : public Wrapper<Profiled<T>, T> {
   template <class F>
   static void timed(std::string_view name, const Shape& operand, std::int64_t flops, std::int64_t bytes,
                     const F& run) {
-    const detail::Stopwatch<detail::LeafOf<T>> watch;
+    detail::Stopwatch<detail::LeafOf<T>> watch({name, {&operand, 1}, flops, bytes});
     run();
-    watch.book({name, {&operand, 1}, flops, bytes});
+    watch.book();
   }
 };
 
@@ -67,10 +66,10 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
   const Shape shapes[] = {Shape(xs.shape())...};
   const auto bytes = count_bytes(op, detail::element_size<Result>,
                                  DenseSize{xs.shape(), detail::element_size<std::remove_cvref_t<Xs>>}...);
-  const detail::Work work{Op::name, shapes, count_flops(op, Shape(xs.shape())...), bytes};
-  const detail::Stopwatch<detail::LeafOf<P>> watch;
+  detail::Stopwatch<detail::LeafOf<P>> watch(
+      {Op::name, shapes, count_flops(op, Shape(xs.shape())...), bytes});
   auto result = eval(op, unwrap_operand<P>(std::forward<Xs>(xs))...);
-  watch.book(work);
+  watch.book();
   return Result(std::move(result));
 }
 

@@ -55,9 +55,8 @@ class TraceBuffer {
   std::int64_t dropped() const { return dropped_; }
 
   /// Puts an event down, and returns its place. Beyond the limit it is only counted.
-  std::size_t add(TraceEvent event) {
+  std::size_t add(const TraceEvent& event) {
     if (events_.size() >= limit_) return ++dropped_, limit_;
-    event.thread = trace_thread();
     events_.push_back(event);
     return events_.size() - 1;
   }
@@ -67,7 +66,7 @@ class TraceBuffer {
     if (events_.size() >= limit_) return add({});
     auto kept = names_.find(name);
     if (kept == names_.end()) kept = names_.emplace(name).first;
-    return add({.name = *kept, .span = true, .start = now(), .duration = open});
+    return add({.name = *kept, .span = true, .thread = trace_thread(), .start = now(), .duration = open});
   }
   void end_span(std::size_t place) {
     if (place < limit_) events_[place].duration = now() - events_[place].start;
@@ -103,9 +102,13 @@ class TraceBuffer {
   std::set<std::string, std::less<>> names_;
 };
 
-/// Books a call that has ended, and records it if a recording is in progress.
+/// Runs from its construction, with the work that is about to be done, until `book`. A leaf specialises it
+/// whose work goes on after an operator has returned.
+template <class Leaf> class Stopwatch;
+
+/// Books a call that a thread has made and that has ended, and records it if a recording is in progress.
 inline void book(const Work& work, TraceClock::time_point begin, TraceClock::time_point end,
-                 std::int64_t conversions) {
+                 std::int64_t conversions, int thread = trace_thread()) {
   auto& profile = global_profile();
   const std::lock_guard lock(profile.mutex);
   auto found = profile.entries.find(work);
@@ -116,7 +119,7 @@ inline void book(const Work& work, TraceClock::time_point begin, TraceClock::tim
   if (!profile.trace) return;
   const auto start = profile.trace->since_begin(begin);
   if (start >= 0)
-    profile.trace->add({kept.name, kept.operands, work.flops, work.bytes, conversions, false, 0, start,
+    profile.trace->add({kept.name, kept.operands, work.flops, work.bytes, conversions, false, thread, start,
                         profile.trace->since_begin(end) - start});
 }
 
@@ -136,6 +139,7 @@ class TraceRecording {
 
   /// Throws `Error` if another recording is in progress.
   explicit TraceRecording(std::size_t limit = default_limit) : buffer_(limit) {
+    detail::book_late();
     auto& profile = detail::global_profile();
     const std::lock_guard lock(profile.mutex);
     if (profile.trace)
@@ -150,6 +154,7 @@ class TraceRecording {
 
   /// Records nothing more. Spans that are still open end here.
   void stop() {
+    detail::book_late();
     auto& profile = detail::global_profile();
     const std::lock_guard lock(profile.mutex);
     if (profile.trace != &buffer_) return;
@@ -161,6 +166,7 @@ class TraceRecording {
   /// The events so far in the order in which they began, outer ones first. They are valid as long as the
   /// recording is there.
   std::vector<TraceEvent> events() const {
+    detail::book_late();
     const std::lock_guard lock(detail::global_profile().mutex);
     return buffer_.events();
   }

@@ -1,0 +1,153 @@
+#pragma once
+// The times of operators on the device, for `Profiled<CudaTensor>`: between two events around what an
+// operator puts into its stream. Nobody waits for them until the profile is read; then they are booked. Other
+// profilers see the operators as NVTX ranges. Within a capture nothing is timed, since nothing runs there.
+
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "../interpret/trace.hpp"
+#include "ongoing_capture.hpp"
+#include "tensor.hpp"
+
+namespace taut::cuda::detail {
+
+/// Calls on one device whose times are not booked yet.
+class Timings {
+ public:
+  /// A mark in the current stream.
+  Event mark() {
+    const std::lock_guard lock(mutex_);
+    if (anchor_ == nullptr) {
+      anchor_ = take();
+      record(anchor_, current_stream());
+      synchronize(anchor_);
+      anchor_time_ = taut::detail::TraceClock::now();
+    }
+    const Event event = take();
+    record(event, current_stream());
+    return event;
+  }
+
+  /// Keeps a call from one mark to another until it is booked.
+  void add(const taut::detail::Work& work, Event begin, Event end) {
+    bool is_full = false;
+    {
+      const std::lock_guard lock(mutex_);
+      calls_.push_back({taut::detail::OwnedWork(work), begin, end, taut::detail::trace_thread()});
+      is_full = calls_.size() >= most;
+    }
+    if (is_full) book();
+  }
+
+  /// Takes back a mark that nobody needs.
+  void drop(Event event) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(event);
+  }
+
+  /// Books all calls, for which it waits.
+  void book() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [work, begin, end, thread] : calls_) {
+      synchronize(end);
+      const auto start = anchor_time_ + since(anchor_, begin);
+      taut::detail::book(work, start, start + since(begin, end), 0, thread);
+      free_.insert(free_.end(), {begin, end});
+    }
+    calls_.clear();
+    // Another anchor next time: differences of times are floats.
+    if (anchor_ != nullptr) free_.push_back(std::exchange(anchor_, nullptr));
+  }
+
+ private:
+  struct Call {
+    taut::detail::OwnedWork work;
+    Event begin, end;
+    int thread;
+  };
+
+  static constexpr std::size_t most = 8192;  ///< calls that wait to be booked
+
+  static taut::detail::TraceClock::duration since(Event begin, Event end) {
+    const std::chrono::duration<float, std::milli> time(elapsed_milliseconds(begin, end));
+    return std::chrono::duration_cast<taut::detail::TraceClock::duration>(time);
+  }
+
+  Event take() {
+    if (free_.empty()) return create_event(true);
+    const Event event = free_.back();
+    free_.pop_back();
+    return event;
+  }
+
+  std::mutex mutex_;
+  std::vector<Call> calls_;
+  std::vector<Event> free_;
+  Event anchor_ = nullptr;  ///< a mark whose time the host knows
+  taut::detail::TraceClock::time_point anchor_time_;
+};
+
+/// Those of all devices. They stay until the program ends.
+class AllTimings {
+ public:
+  static Timings& of_current_device() {
+    static AllTimings& all = instance();
+    const std::lock_guard lock(all.mutex_);
+    return all.of_device_[current_device()];
+  }
+
+ private:
+  static AllTimings& instance() {
+    static AllTimings* const all = [] {
+      auto& profile = taut::detail::global_profile();
+      const std::lock_guard lock(profile.mutex);
+      profile.late.push_back([] { instance().book(); });
+      return new AllTimings;
+    }();
+    return *all;
+  }
+
+  void book() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [device, timings] : of_device_) timings.book();
+  }
+
+  std::mutex mutex_;
+  std::map<int, Timings> of_device_;
+};
+
+}  // namespace taut::cuda::detail
+
+namespace taut::detail {
+
+template <class E> class Stopwatch<BasicCudaTensor<E>> {
+ public:
+  explicit Stopwatch(const Work& work) : work_(work) {
+    cuda::push_range(work.name);
+    if (cuda::OngoingCapture::current) return;
+    timings_ = &cuda::detail::AllTimings::of_current_device();
+    begin_ = timings_->mark();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    if (begin_ != nullptr) timings_->drop(begin_);
+    cuda::pop_range();
+  }
+
+  void book() {
+    // A capture may have ended, or an operator's own may have begun.
+    if (begin_ == nullptr || cuda::OngoingCapture::current) return;
+    timings_->add(work_, std::exchange(begin_, nullptr), timings_->mark());
+  }
+
+ private:
+  Work work_;
+  cuda::detail::Timings* timings_ = nullptr;
+  cuda::Event begin_ = nullptr;
+};
+
+}  // namespace taut::detail
