@@ -78,12 +78,12 @@ stage() {
 export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 stage 'configuration' 60 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DTAUT_NATIVE=ON -DTAUT_CUDA=ON \
   -DCMAKE_CUDA_ARCHITECTURES=native
-stage 'build: library and programs' 220 cmake --build "$build" --target mnist cifar10 bench_worker
+stage 'build: library and programs' 220 cmake --build "$build" --target mnist cifar10 bench_worker_cuda
 stage 'build: suite of operators' 200 cmake --build "$build" --target cuda_device_test
 
 stage 'suite of operators' 90 "$build/tests/cuda_device_test" --gtest_brief=1
 for workload in mnist-mlp frost-resnet20; do
-  stage "losses of $workload" 20 sh "$root/bench/match_losses.sh" "$build/bench/worker" $workload 10
+  stage "losses of $workload" 20 sh "$root/bench/match_losses.sh" "$build/bench/worker_cuda" $workload 10
 done
 stage 'MNIST, an epoch' 40 "$build/examples/mnist" --device cuda --epochs 1 --workers 4 ${data:+--data "$data/mnist"}
 stage 'CIFAR-10, an epoch' 60 "$build/examples/cifar10" --device cuda --epochs 1 --augment --workers 8 --report '' \

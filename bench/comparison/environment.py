@@ -30,9 +30,11 @@ def build_taut(source, build, device):
         "-DTAUT_NATIVE=ON",
         "-DTAUT_SANITIZE=",
     ]
+    name = "worker"
     if device == "cuda":
+        name = "worker_cuda"
         configure += ["-DTAUT_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=native"]
-    compilation = ["cmake", "--build", build, "--target", "bench_worker", "--parallel", str(os.cpu_count())]
+    compilation = ["cmake", "--build", build, "--target", f"bench_{name}", "--parallel", str(os.cpu_count())]
     for command in (configure, compilation):
         try:
             done = subprocess.run(command, capture_output=True, text=True)
@@ -40,7 +42,7 @@ def build_taut(source, build, device):
             raise Failure(f"Taut cannot be built: {error}") from None
         if done.returncode != 0:
             raise Failure(f"Taut cannot be built: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return [str(Path(build) / "bench/worker")]
+    return [str(Path(build) / "bench" / name)]
 
 
 def failure_of(python, code):

@@ -35,7 +35,7 @@ printf '#!/bin/sh\n' | program bin/cmake
 printf '#!/bin/sh\necho "a kernel is wrong"\nexit 3\n' | program build/tests/cuda_device_test
 printf '#!/bin/sh\necho "test accuracy 97%% by $*"\n' | program build/examples/mnist
 cp "$work/build/examples/mnist" "$work/build/examples/cifar10"
-program build/bench/worker << 'WORKER'
+program build/bench/worker_cuda << 'WORKER'
 #!/usr/bin/env python3
 import json, sys
 for line in sys.stdin:
@@ -67,7 +67,7 @@ reports '^| MNIST, an epoch | stopped after [1-6] s |'
 reports '^| CIFAR-10, an epoch | not run: no time was left |'
 
 # Losses that part are told apart.
-program build/bench/worker << 'WORKER'
+program build/bench/worker_cuda << 'WORKER'
 #!/usr/bin/env python3
 import json, sys
 loss = 2.0
@@ -76,6 +76,6 @@ for line in sys.stdin:
     loss = 2.01 if request.get("device") == "cuda" else loss
     print(json.dumps({"losses": [2.0, loss]}, separators=(",", ":")), flush=True)
 WORKER
-! sh "$TAUT_SOURCE_DIR/bench/match_losses.sh" "$work/build/bench/worker" mnist-mlp 2 > "$work/log" ||
+! sh "$TAUT_SOURCE_DIR/bench/match_losses.sh" "$work/build/bench/worker_cuda" mnist-mlp 2 > "$work/log" ||
   fail 'other losses are not found'
 grep -q 'at most 5.0e-03 of them apart' "$work/log" || fail 'it does not say how far losses are apart'
