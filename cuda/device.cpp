@@ -120,6 +120,7 @@ void record(Event event, Stream stream) {
 }
 
 void wait(Stream stream, Event event) {
+  leave_capture(stream, "waits for another stream");
   check("cudaStreamWaitEvent", cudaStreamWaitEvent(native(stream), native(event), 0));
 }
 

@@ -21,7 +21,7 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
   ~Staging() {
     for (Part& part : parts_) {
-      if (part.read) destroy_event(part.read);
+      if (part.read) finish_reading(part);
       if (part.memory) release_pinned(part.memory);
     }
   }
@@ -46,6 +46,15 @@ class Staging {
     void* memory = nullptr;
     Event read = nullptr;
   };
+
+  static void finish_reading(const Part& part) noexcept {
+    try {
+      synchronize(part.read);
+    } catch (const DeviceError&) {
+      // Whoever waits for the stream is told.
+    }
+    destroy_event(part.read);
+  }
 
   /// The part that was used the longest ago, once the device has read it.
   Part& free_part() {

@@ -89,7 +89,10 @@ void record(Event event, Stream stream) {
   require_not_captured("record", stream);
   event->time = std::chrono::steady_clock::now();
 }
-void wait(Stream, Event) {}
+void wait(Stream stream, Event) {
+  leave_capture(stream, "waits for another stream");
+  require_not_captured("wait", stream);
+}
 bool is_complete(Event) { return true; }
 void synchronize(Event) {}
 float elapsed_milliseconds(Event begin, Event end) {

@@ -275,6 +275,27 @@ TEST(CudaGraph, RunsStepsThatChangeWhatItWasNotGiven) {
   EXPECT_EQ(training.adam.steps(), 5);
 }
 
+TEST(CudaGraph, TellsGeneratorsOfOneSeedApart) {
+  Rng named{1}, other{1};
+  (void)other.draw(100);
+  auto step = cuda::capture([&](const CudaTensor& x) { return dropout(x, 0.5, Mode::train, other); }, named);
+  for (int i = 0; i < 4; ++i) (void)step(CudaTensor::ones({4}));
+  EXPECT_FALSE(step.captured());
+  EXPECT_NE(step.reason().find("random numbers"), std::string::npos) << step.reason();
+}
+
+TEST(CudaGraph, IsLeftByStepsThatWaitForOtherStreams) {
+  const cuda::Event event = cuda::create_event();
+  auto step = cuda::capture([&](const CudaTensor& x) {
+    cuda::wait(cuda::current_stream(), event);
+    return x + x;
+  });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(step(CudaTensor::ones({1})).item(), 2);
+  EXPECT_FALSE(step.captured());
+  EXPECT_NE(step.reason().find("another stream"), std::string::npos) << step.reason();
+  cuda::destroy_event(event);
+}
+
 TEST(CudaGraph, SaysAtOnceThatResultsAreNoTensors) {
   auto step = cuda::capture([](const CudaTensor& x) { return sum(x).item(); });
   EXPECT_NE(step.reason().find("returns something else"), std::string::npos) << step.reason();

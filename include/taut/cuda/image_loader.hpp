@@ -159,6 +159,7 @@ class ImageBatch {
     if constexpr (requires { typename T::Inner; }) {
       return T(tensor<typename T::Inner>());
     } else {
+      static_assert(is_tensor<T>, "ImageBatch::tensor: the images are on the device, as a BasicCudaTensor");
       Shape shape{size()};
       for (const auto extent : images_->shape) shape.push_back(extent);
       auto to = T::uninitialized(shape);

@@ -109,9 +109,9 @@ class Recording final : public OngoingCapture {
   /// The place of random numbers; null, and the capture ends, if they are of none of the generators.
   const RandomStream* place_of_numbers(const RandomStream& numbers) {
     for (std::size_t i = 0; i < generators_.size(); ++i) {
-      const RandomStream& begin = generators_[i].begin;
+      const RandomStream &begin = generators_[i].begin, &end = generators_[i].rng->state();
       if (numbers.key != begin.key || numbers.stream != begin.stream ||
-          numbers.first_block < begin.first_block)
+          numbers.first_block < begin.first_block || numbers.first_block >= end.first_block)
         continue;
       const std::uint64_t offset = numbers.first_block - begin.first_block;
       return place<RandomStream>(numbers, [this, i, offset] {

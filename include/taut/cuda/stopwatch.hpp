@@ -17,8 +17,8 @@ namespace taut::cuda::detail {
 /// Calls on one device whose times are not booked yet.
 class Timings {
  public:
-  /// A mark in the current stream.
-  Event mark() {
+  /// Marks in the current stream that a call begins.
+  Event begin() {
     const std::lock_guard lock(mutex_);
     if (anchor_ == nullptr) {
       anchor_ = take();
@@ -26,40 +26,42 @@ class Timings {
       synchronize(anchor_);
       anchor_time_ = taut::detail::TraceClock::now();
     }
-    const Event event = take();
-    record(event, current_stream());
-    return event;
+    ++open_;
+    return mark();
   }
 
-  /// Keeps a call from one mark to another until it is booked.
-  void add(const taut::detail::Work& work, Event begin, Event end) {
+  /// Marks that it has ended, and keeps it until it is booked.
+  void end(const taut::detail::Work& work, Event begin) {
     bool is_full = false;
     {
       const std::lock_guard lock(mutex_);
+      --open_;
+      const Event end = mark();
       calls_.push_back({taut::detail::OwnedWork(work), begin, end, taut::detail::trace_thread()});
       is_full = calls_.size() >= most;
     }
     if (is_full) book();
   }
 
-  /// Takes back a mark that nobody needs.
+  /// Forgets a call that has begun.
   void drop(Event event) {
     const std::lock_guard lock(mutex_);
+    --open_;
     free_.push_back(event);
   }
 
   /// Books all calls, for which it waits.
   void book() {
     const std::lock_guard lock(mutex_);
-    for (const auto& [work, begin, end, thread] : calls_) {
+    const auto calls = std::exchange(calls_, {});
+    for (const auto& [work, begin, end, thread] : calls) {
       synchronize(end);
       const auto start = anchor_time_ + since(anchor_, begin);
       taut::detail::book(work, start, start + since(begin, end), 0, thread);
       free_.insert(free_.end(), {begin, end});
     }
-    calls_.clear();
-    // Another anchor next time: differences of times are floats.
-    if (anchor_ != nullptr) free_.push_back(std::exchange(anchor_, nullptr));
+    // Another anchor once none refers to this one: differences of times are floats.
+    if (anchor_ != nullptr && open_ == 0) free_.push_back(std::exchange(anchor_, nullptr));
   }
 
  private:
@@ -76,6 +78,12 @@ class Timings {
     return std::chrono::duration_cast<taut::detail::TraceClock::duration>(time);
   }
 
+  Event mark() {
+    const Event event = take();
+    record(event, current_stream());
+    return event;
+  }
+
   Event take() {
     if (free_.empty()) return create_event(true);
     const Event event = free_.back();
@@ -85,6 +93,7 @@ class Timings {
 
   std::mutex mutex_;
   std::vector<Call> calls_;
+  int open_ = 0;  ///< calls that have begun and not ended
   std::vector<Event> free_;
   Event anchor_ = nullptr;  ///< a mark whose time the host knows
   taut::detail::TraceClock::time_point anchor_time_;
@@ -126,10 +135,11 @@ namespace taut::detail {
 template <class E> class Stopwatch<BasicCudaTensor<E>> {
  public:
   explicit Stopwatch(const Work& work) : work_(work) {
+    if (!cuda::OngoingCapture::current) {
+      timings_ = &cuda::detail::AllTimings::of_current_device();
+      begin_ = timings_->begin();
+    }
     cuda::push_range(work.name);
-    if (cuda::OngoingCapture::current) return;
-    timings_ = &cuda::detail::AllTimings::of_current_device();
-    begin_ = timings_->mark();
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
@@ -141,7 +151,7 @@ template <class E> class Stopwatch<BasicCudaTensor<E>> {
   void book() {
     // A capture may have ended, or an operator's own may have begun.
     if (begin_ == nullptr || cuda::OngoingCapture::current) return;
-    timings_->add(work_, std::exchange(begin_, nullptr), timings_->mark());
+    timings_->end(work_, std::exchange(begin_, nullptr));
   }
 
  private:

@@ -150,17 +150,19 @@ class TraceRecording {
   }
   TraceRecording(const TraceRecording&) = delete;
   TraceRecording& operator=(const TraceRecording&) = delete;
-  ~TraceRecording() { stop(); }
+  ~TraceRecording() {
+    try {
+      detail::book_late();
+    } catch (const Error&) {
+      // A device has failed: whoever waits for it is told.
+    }
+    close();
+  }
 
   /// Records nothing more. Spans that are still open end here.
   void stop() {
     detail::book_late();
-    auto& profile = detail::global_profile();
-    const std::lock_guard lock(profile.mutex);
-    if (profile.trace != &buffer_) return;
-    buffer_.stop();
-    profile.trace = nullptr;
-    detail::tracing.store(false, std::memory_order_relaxed);
+    close();
   }
 
   /// The events so far in the order in which they began, outer ones first. They are valid as long as the
@@ -173,6 +175,7 @@ class TraceRecording {
 
   /// How many events there was no room for.
   std::int64_t dropped() const {
+    detail::book_late();
     const std::lock_guard lock(detail::global_profile().mutex);
     return buffer_.dropped();
   }
@@ -180,6 +183,15 @@ class TraceRecording {
   std::size_t limit() const { return buffer_.limit(); }
 
  private:
+  void close() {
+    auto& profile = detail::global_profile();
+    const std::lock_guard lock(profile.mutex);
+    if (profile.trace != &buffer_) return;
+    buffer_.stop();
+    profile.trace = nullptr;
+    detail::tracing.store(false, std::memory_order_relaxed);
+  }
+
   detail::TraceBuffer buffer_;
 };
 

@@ -60,8 +60,8 @@ template <AnyTensor T> struct BatchNorm2d {
   }
 
   /// running ← keep running + take own, in place where nobody shares it.
-  static constexpr void move_on(T& running, double keep, const T& own, double take) {
-    T share = reshape(own, running.shape()) * take;
+  static constexpr void move_on(Widened<T>& running, double keep, const Widened<T>& own, double take) {
+    Widened<T> share = reshape(own, running.shape()) * take;
     running = std::move(running) * keep + std::move(share);
   }
 };
