@@ -147,13 +147,13 @@ TEST(CudaUpdate, LeavesSharedParametersToTheOthers) {
 
 template <class T> struct Clipped {
   double norm;
-  std::vector<float> value;
+  std::vector<typename T::Element> value;
 };
 
 /// The norm of the gradients, and a parameter after a step in which that is clipped to `most`.
 template <class T> Clipped<T> after_clipped_step(double most, float poison) {
   auto parameters = make_parameters<T, 1>(9);
-  if (poison != 0) parameters[1].gradient = T::full({1}, poison);
+  if (poison != 0) parameters[1].gradient = T::full({1}, static_cast<typename T::Element>(poison));
   const auto items = items_of(parameters);
   const std::span<const optim::UpdateItem<T, 1>> all(items);
   optim::GradientNorm<T> norm;
@@ -178,7 +178,7 @@ TEST(CudaUpdate, ClipsOnTheDevice) {
 
 TEST(CudaUpdate, ClipsByTheNormOfNothing) {
   std::vector<Parameter<CudaTensor, 1>> parameters(1);
-  parameters[0] = {CudaTensor::zeros({0}), CudaTensor::zeros({0}), {CudaTensor::zeros({0})}};
+  parameters[0] = {CudaTensor::zeros({0}), CudaTensor::zeros({0}), {CudaTensor::zeros({0})}, {}};
   const auto items = items_of(parameters);
   optim::GradientNorm<CudaTensor> norm;
   (void)norm.clip(std::span<const optim::UpdateItem<CudaTensor, 1>>(items), 1);
