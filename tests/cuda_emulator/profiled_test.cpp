@@ -34,7 +34,8 @@ TEST(CudaProfiled, BooksATrainingStep) {
     EXPECT_GE(entry.seconds, 0) << name;
     EXPECT_LT(entry.seconds, 10) << name;
   }
-  EXPECT_EQ(entries.at("exp").bytes, 24);
+  EXPECT_EQ(entries.at("exp").calls, 2) << "forward and backward";
+  EXPECT_EQ(entries.at("exp").bytes, 4 * (2 * 3 + 3 * 3));
   EXPECT_EQ(profile_entries().at("exp").calls, entries.at("exp").calls) << "booked twice";
   reset_profile();
   EXPECT_TRUE(profile_entries().empty());
