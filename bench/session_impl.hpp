@@ -72,10 +72,8 @@ template <class T, class M> class SessionOf final : public Session {
     const auto loss = taut::cross_entropy(logits, labels);
     tape.backward(loss);
     optimizer_->step();
-    if constexpr (std::same_as<T, taut::Widened<T>>)
-      return loss.value();
-    else
-      return taut::cross_entropy(taut::widen(logits), labels);
+    return taut::train::detail::loss_to_log(taut::train::CrossEntropyLoss{}, logits.value(), loss.value(),
+                                            labels);
   }
 
   static T tensor(const std::vector<float>& values, const taut::Shape& shape) {

@@ -128,16 +128,6 @@ std::vector<Case> cases() { return {cross_entropy_case(), pick_case(), unpick_ca
 
 INSTANTIATE_TEST_SUITE_P(CrossEntropy, OperatorSuite, testing::ValuesIn(cases()), case_name);
 
-/// The message of the error that f throws.
-template <class F> std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(CrossEntropy, RejectsLabelsThatAreNoClasses) {
   const auto x = Float::ones({2, 3});
   for (const std::int64_t wrong : {-1, 3}) {

@@ -109,16 +109,6 @@ TEST(Embedding, GivesWhatPyTorchDoes) {
   }
 }
 
-/// The message of the error that f throws.
-template <class F> std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Embedding, RejectsIndicesThatAreNoRows) {
   for (const std::int64_t wrong : {-1, 3}) {
     const auto named = Float::Index::from_host(std::array<std::int64_t, 2>{0, wrong}, {2});

@@ -236,41 +236,36 @@ std::vector<Case> place_cases() {
 INSTANTIATE_TEST_SUITE_P(Shape, OperatorSuite, testing::ValuesIn(shape_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Place, OperatorSuite, testing::ValuesIn(place_cases()), case_name);
 
-/// What the error says, which must be thrown.
-template <class F> std::string shape_error(const F& f) {
-  try {
-    f();
-  } catch (const ShapeError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Movement, RejectsAnOrderThatNamesAnAxisTwice) {
-  EXPECT_EQ(shape_error([] {
+  EXPECT_EQ(message_of<ShapeError>([] {
               permute(Double::ones({2, 3}), {0, 0});
             }),
             "permute: the order must name each axis of the operand once: [2, 3]");
-  EXPECT_EQ(shape_error([] {
+  EXPECT_EQ(message_of<ShapeError>([] {
               permute(Double::ones({2, 3}), {1, -1});
             }),
             "permute: the order must name each axis of the operand once: [2, 3]");
 }
 
 TEST(Movement, RejectsTwoOpenExtents) {
-  EXPECT_EQ(shape_error([] {
+  EXPECT_EQ(message_of<ShapeError>([] {
               reshape(Double::ones({6}), {-1, -1});
             }),
             "reshape: one extent at most may be -1: [6] x [-1, -1]");
-  EXPECT_NE(shape_error([] { reshape(Double::ones({6}), {-2, -3}); }), "no error");
-  EXPECT_NE(shape_error([] { reshape(Double::ones({0}), {0, -1}); }), "no error") << "any extent would do";
+  EXPECT_NE(message_of<ShapeError>([] { reshape(Double::ones({6}), {-2, -3}); }), "no error");
+  EXPECT_NE(message_of<ShapeError>([] {
+              reshape(Double::ones({0}), {0, -1});
+            }),
+            "no error")
+      << "any extent would do";
 }
 
 TEST(Movement, RejectsASliceThatIsNone) {
   const auto x = Double::ones({2, 5});
   for (const auto& [start, stop, step] :
        {std::array<std::int64_t, 3>{3, 2, 1}, {0, 6, 1}, {0, 5, 0}, {-6, 5, 1}, {0, 5, -1}})
-    EXPECT_NE(shape_error([&, a = start, b = stop, s = step] { slice(x, 1, a, b, s); }), "no error");
+    EXPECT_NE(message_of<ShapeError>([&, a = start, b = stop, s = step] { slice(x, 1, a, b, s); }),
+              "no error");
 }
 
 TEST(Movement, SharesTheBufferWhereNothingMoves) {

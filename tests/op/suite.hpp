@@ -4,6 +4,7 @@
 // instead of failing, so that suite_test.cpp can show that they find planted bugs.
 
 #include <gtest/gtest.h>
+#include <taut/core/error.hpp>
 
 #include <string>
 #include <vector>
@@ -11,6 +12,16 @@
 #include "case.hpp"
 
 namespace taut::test {
+
+/// The message of the error of type E that f throws, or "no error".
+template <class E = Error, class F> std::string message_of(const F& f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no error";
+}
 
 /// What is wrong, one sentence an item; empty if nothing is.
 using Complaints = std::vector<std::string>;

@@ -173,8 +173,8 @@ struct RandomStream {
   }
 
  private:
-  /// The elements of n successive blocks. Each loop does what compilers can make vectors of, or what they
-  /// cannot, such as `block` and a square root that may set `errno`.
+  /// The elements of n successive blocks. Square roots, which may set `errno` and so are no vectors to
+  /// compilers, have a loop of their own.
   template <RandomElement E, std::size_t n> void normals_of_blocks(std::uint64_t first, E* to) const {
     constexpr std::size_t pairs = std::same_as<E, float> ? 2 : 1;
     double u[pairs * n], v[pairs * n], radius[pairs * n];

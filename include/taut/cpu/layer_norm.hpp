@@ -69,11 +69,8 @@ template <class E, class Work>
 void for_each_normal_row(const BasicCpuArray<E>& x, std::int64_t n, double eps, const Work& work) {
   if (x.shape().size() == 0) return;
   const E* const from = x.data();
-  parallel_for(x.shape().size() / n, std::max<std::int64_t>(1, default_grain / (8 * n)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (auto row = begin; row < end; ++row)
-                   work(row * n, RowStatistics<E>(from + row * n, n, eps));
-               });
+  for_each_row(x.shape().size() / n, n,
+               [&](std::int64_t row) { work(row * n, RowStatistics<E>(from + row * n, n, eps)); });
 }
 
 }  // namespace cpu

@@ -112,5 +112,13 @@ template <class F> void parallel_for(std::int64_t n, [[maybe_unused]] std::int64
 #endif
 }
 
+/// Calls work(row) for each of `rows` rows of n elements, at least one, that take some operations each.
+template <class Work> void for_each_row(std::int64_t rows, std::int64_t n, const Work& work) {
+  const std::int64_t grain = default_grain / (8 * n);
+  parallel_for(rows, grain < 1 ? 1 : grain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto row = begin; row < end; ++row) work(row);
+  });
+}
+
 }  // namespace cpu
 }  // namespace taut

@@ -29,10 +29,7 @@ BasicCpuArray<E> along_axis(const BasicCpuArray<E>& x, int axis, const Kernel& k
   if (x.shape().size() == 0) return y;
   const E* const from = x.data();
   E* const to = y.mutable_data();
-  parallel_for(x.shape().size() / n, std::max<std::int64_t>(1, default_grain / (8 * n)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (auto i = begin; i < end; ++i) kernel(from + i * n, n, to + i * n);
-               });
+  for_each_row(x.shape().size() / n, n, [&](std::int64_t row) { kernel(from + row * n, n, to + row * n); });
   return y;
 }
 
