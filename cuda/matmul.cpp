@@ -1,12 +1,18 @@
 // Matrix products by cuBLASLt. It thinks in columns, so a row-major C = A B is computed as Cᵀ = Bᵀ Aᵀ, with
-// the operands' memory as it is; the bias, which each row of C gets, is an epilogue of the product. For each
-// kind of product the first few algorithms that cuBLASLt proposes are run, and the fastest is kept, unless
-// the stream is being captured, when the first is taken. Partial sums over k are added as floats.
+// the operands' memory as it is; the bias, which each row of C gets, and a function after it are an epilogue
+// of the product. For each kind of product the first few algorithms that cuBLASLt proposes are run, and the
+// fastest is kept, unless the stream is being captured, when the first is taken. Partial sums over k are
+// added as floats.
+//
+// cuBLASLt does not say what its functions make of NaN, which a ReLU by max(x, 0) turns into 0. So an
+// algorithm with a function is only taken once it has been seen to keep NaN.
 
 #include "taut/cuda/matmul_launch.hpp"
 
 #include <cublasLt.h>
 
+#include <bit>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -82,7 +88,7 @@ class MatmulDescriptor {
     set(CUBLASLT_MATMUL_DESC_TRANSA, kind.product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, kind.product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (!kind.bias) return;
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(kind.product.activation));
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, kind.narrow ? CUDA_R_16BF : CUDA_R_32F);
   }
   MatmulDescriptor(const MatmulDescriptor&) = delete;
@@ -94,6 +100,17 @@ class MatmulDescriptor {
   cublasLtMatmulDesc_t get() const { return descriptor_; }
 
  private:
+  static cublasLtEpilogue_t epilogue(Activation activation) {
+    switch (activation) {
+      case Activation::relu:
+        return CUBLASLT_EPILOGUE_RELU_BIAS;
+      case Activation::gelu_tanh:
+        return CUBLASLT_EPILOGUE_GELU_BIAS;
+      case Activation::none:
+        break;
+    }
+    return CUBLASLT_EPILOGUE_BIAS;
+  }
   template <class X> void set(cublasLtMatmulDescAttributes_t name, X value) {
     check("cublasLtMatmulDescSetAttribute",
           cublasLtMatmulDescSetAttribute(descriptor_, name, &value, sizeof value));
@@ -148,6 +165,29 @@ class MatmulPlan {
       throw DeviceError("cublasLtMatmulAlgoGetHeuristic", 0, "matmul: cuBLASLt has no algorithm");
   }
 
+  /// Leaves only the algorithms whose function keeps NaN, which is tried by a bias of nothing else; whether
+  /// there are any. Overwrites C.
+  bool keeps_nan(cublasLtHandle_t handle, const ProductKind& kind, ProductPointers at, Stream stream) {
+    const std::size_t element = kind.narrow ? sizeof(bfloat16) : sizeof(float);
+    const auto bytes = static_cast<std::size_t>(kind.product.n) * element;
+    const Buffer bias = Buffer::allocate(bytes);
+    at.bias = bias.mutable_data(stream);
+    fill_bytes(bias.mutable_data(stream), 0xff, bytes, stream);  // NaN in both types
+    descriptor_.set_bias(at.bias);
+    std::erase_if(candidates_, [&](const cublasLtMatmulHeuristicResult_t& candidate) {
+      try {
+        run(handle, candidate, at, stream);
+      } catch (const DeviceError&) {
+        return true;
+      }
+      std::uint32_t first = 0;
+      copy_to_host(&first, at.c, element, stream);
+      synchronize(stream);
+      return !std::isnan(std::bit_cast<float>(kind.narrow ? first << 16 : first));
+    });
+    return !candidates_.empty();
+  }
+
   void run(cublasLtHandle_t handle, const ProductPointers& at, Stream stream) {
     if (at.bias != nullptr) descriptor_.set_bias(at.bias);
     if (candidates_.size() > 1 && can_time(stream)) {
@@ -195,17 +235,41 @@ class MatmulEngine {
  public:
   MatmulEngine() { check("cublasLtCreate", cublasLtCreate(&handle_)); }
 
-  void compute(const ProductKind& kind, const ProductPointers& at, Stream stream) {
+  /// Whether the function of the product is done, too.
+  bool compute(ProductKind kind, const ProductPointers& at, Stream stream) {
     const std::lock_guard lock(mutex_);
-    auto& plan = plans_[kind];
-    if (!plan) plan = std::make_unique<MatmulPlan>(handle_, kind);
-    plan->run(handle_, at, stream);
+    const bool done = kind.product.activation == Activation::none || prepare_activation(kind, at, stream);
+    if (!done) kind.product.activation = Activation::none;
+    plan_of(kind).run(handle_, at, stream);
+    return done;
   }
 
  private:
+  MatmulPlan& plan_of(const ProductKind& kind) {
+    auto& plan = plans_[kind];
+    if (!plan) plan = std::make_unique<MatmulPlan>(handle_, kind);
+    return *plan;
+  }
+
+  /// Whether there is an algorithm with the function that is known to be right. Nothing new is found out
+  /// during a capture.
+  bool prepare_activation(const ProductKind& kind, const ProductPointers& at, Stream stream) {
+    const auto known = has_activation_.find(kind);
+    if (known != has_activation_.end()) return known->second;
+    if (!can_time(stream)) return false;
+    bool found = false;
+    try {
+      found = plan_of(kind).keeps_nan(handle_, kind, at, stream);
+    } catch (const DeviceError&) {
+      // cuBLASLt has none for this kind.
+    }
+    return has_activation_[kind] = found;
+  }
+
   std::mutex mutex_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<ProductKind, std::unique_ptr<MatmulPlan>> plans_;
+  std::map<ProductKind, bool> has_activation_;
 };
 
 /// The engine of the current device; throws `DeviceError` if there is none. Engines are never destroyed:
@@ -223,14 +287,14 @@ MatmulEngine& engine() {
 }  // namespace
 
 template <class E>
-void launch_matmul(const Product& product, const E* a, const E* b, const E* bias, E* c, Stream stream) {
+bool launch_matmul(const Product& product, const E* a, const E* b, const E* bias, E* c, Stream stream) {
   constexpr bool narrow = std::is_same_v<E, bfloat16>;
   const ProductKind kind{product, narrow, bias != nullptr, !narrow && tf32_allowed()};
-  engine().compute(kind, {a, b, bias, c}, stream);
+  return engine().compute(kind, {a, b, bias, c}, stream);
 }
 
-template void launch_matmul(const Product&, const float*, const float*, const float*, float*, Stream);
-template void launch_matmul(const Product&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
+template bool launch_matmul(const Product&, const float*, const float*, const float*, float*, Stream);
+template bool launch_matmul(const Product&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
                             Stream);
 
 }  // namespace taut::cuda

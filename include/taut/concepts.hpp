@@ -48,7 +48,7 @@ concept TensorValue = AnyTensor<T> && std::copyable<T> && std::default_initializ
 template <class T>
 concept Tensor =
     TensorValue<T> && UnaryOperators<T, op::Exp, op::Log, op::Sqrt, op::Square, op::Abs, op::Sin, op::Cos,
-                                     op::Erf, op::Tanh, op::Sigmoid, op::Relu, op::Gelu> &&
+                                     op::Erf, op::Tanh, op::Sigmoid, op::Relu, op::Gelu, op::GeluTanh> &&
     BinaryOperators<T, op::Add, op::Sub, op::Mul, op::Div, op::Pow, op::Maximum, op::Minimum, op::Eq, op::Ne,
                     op::Lt, op::Le> && Evaluates<T, op::Where, T, T, T> &&
     UnaryOperators<T, op::Sum, op::Max, op::Min> && Evaluates<typename T::Index, op::Argmax, T> &&

@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -15,6 +16,7 @@
 #include "taut/cuda/buffer.hpp"
 #include "taut/cuda/matmul_launch.hpp"
 #include "taut/cuda/precision.hpp"
+#include "taut/op/unary.hpp"
 
 namespace {
 
@@ -56,8 +58,15 @@ float element(const void* memory, const Attributes& layout, std::int64_t item, s
                                     : static_cast<const float*>(memory)[at];
 }
 
+/// What follows the product.
+int epilogue_of(cublasLtMatmulDesc_t descriptor) {
+  return attributes(descriptor).get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+}
+
 int multiplications = 0;          ///< since the program began
 int refused_algorithm = 0;        ///< the model refuses this one of its three
+bool loses_nan = false;           ///< the model's ReLU is max(x, 0), but for its last algorithm
+bool has_activations = true;      ///< the model has algorithms with a function
 cublasComputeType_t computed_in;  ///< of the last multiplication
 
 }  // namespace
@@ -120,12 +129,15 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(const cublasLtMatmulPreference_t 
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference,
-                                              int requested, cublasLtMatmulHeuristicResult_t results[],
-                                              int* found) {
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t results[], int* found) {
   EXPECT_GE(requested, 3);
+  *found = 0;
+  if (!has_activations && epilogue_of(descriptor) > CUBLASLT_EPILOGUE_BIAS)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto most = attributes(preference).get<std::size_t>(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 0);
   for (int i = 0; i < 3; ++i) {
     results[i] = {};
@@ -155,8 +167,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor,
   EXPECT_EQ(static_cast<std::int64_t>(transpose_a ? left.columns : left.rows), m);
   EXPECT_EQ(static_cast<std::int64_t>(transpose_b ? right.rows : right.columns), n);
   EXPECT_EQ(static_cast<std::int64_t>(transpose_b ? right.columns : right.rows), k);
-  const bool biased =
-      what.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT) == CUBLASLT_EPILOGUE_BIAS;
+  const auto epilogue = epilogue_of(descriptor);
+  const bool biased = (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   const auto* const bias = what.get<const void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr);
   Attributes column;  // the bias is a column of the result
   column.type = what.get(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, out.type);
@@ -169,6 +181,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor,
           sum += element(a, left, item, transpose_a ? p : i, transpose_a ? i : p) *
                  element(b, right, item, transpose_b ? j : p, transpose_b ? p : j);
         sum = *static_cast<const float*>(alpha) * sum + (biased ? element(bias, column, 0, i, 0) : 0);
+        if (epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
+          sum = loses_nan && algorithm->data[0] < 2 ? std::fmax(sum, 0.0f) : taut::op::Relu{}(sum);
+        if (epilogue == CUBLASLT_EPILOGUE_GELU_BIAS) sum = taut::op::GeluTanh{}(sum);
         EXPECT_EQ(*static_cast<const float*>(beta), 0.0f);
         const auto at = item * out.get<std::int64_t>(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 0) +
                         j * out.leading + i;
@@ -226,22 +241,28 @@ std::vector<float> expected(const Product& p, const std::vector<float>& a, const
           sum +=
               a[static_cast<std::size_t>(item * p.stride_a + (p.transpose_a ? k * p.m + i : i * p.k + k))] *
               b[static_cast<std::size_t>(item * p.stride_b + (p.transpose_b ? j * p.k + k : k * p.n + j))];
-        c.push_back(sum);
+        c.push_back(p.activation == Activation::relu        ? op::Relu{}(sum)
+                    : p.activation == Activation::gelu_tanh ? op::GeluTanh{}(sum)
+                                                            : sum);
       }
   return c;
 }
 
-template <class E> void check(const Product& product, bool with_bias) {
+/// Checks a product of integers; whether its function was part of it.
+template <class E> bool check(const Product& product, bool with_bias) {
   const auto a = integers(product.m * product.k * (product.stride_a > 0 ? product.batch : 1));
   const auto b = integers(product.k * product.n * (product.stride_b > 0 ? product.batch : 1));
   const auto bias = with_bias ? integers(product.n) : std::vector<float>();
   OnDevice<E> left(a), right(b), added(bias),
       result(std::vector<float>(static_cast<std::size_t>(product.batch * product.m * product.n)));
-  launch_matmul<E>(product, left.data(), right.data(), with_bias ? added.data() : nullptr, result.data(),
-                   current_stream());
-  EXPECT_EQ(result.host(), expected(product, a, b, bias))
-      << product.m << " " << product.n << " " << product.k << " " << product.transpose_a
-      << product.transpose_b;
+  const bool done = launch_matmul<E>(product, left.data(), right.data(), with_bias ? added.data() : nullptr,
+                                     result.data(), current_stream());
+  Product computed = product;
+  if (!done) computed.activation = Activation::none;
+  OnDevice<E> rounded(expected(computed, a, b, bias));
+  EXPECT_EQ(result.host(), rounded.host()) << product.m << " " << product.n << " " << product.k << " "
+                                           << product.transpose_a << product.transpose_b;
+  return done;
 }
 
 TEST(CublasLt, IsAskedForTheRightProduct) {
@@ -270,6 +291,51 @@ TEST(CublasLt, IsTimedOnceForEachKindOfProduct) {
   before = multiplications;
   check<float>(product, false);
   EXPECT_EQ(multiplications - before, 1);
+}
+
+TEST(CublasLt, EndsProductsWithAFunction) {
+  for (const auto activation : {Activation::relu, Activation::gelu_tanh}) {
+    const Product product{.m = 3, .n = 5, .k = 4, .transpose_b = true, .activation = activation};
+    EXPECT_TRUE(check<float>(product, true));
+    EXPECT_TRUE(check<bfloat16>(product, true));
+    EXPECT_TRUE(check<float>(product, true)) << "with its own bias again";
+  }
+}
+
+TEST(CublasLt, TakesNoFunctionThatLosesNan) {
+  loses_nan = true;
+  Product product{.m = 3, .n = 6, .k = 4, .activation = Activation::relu};
+  EXPECT_TRUE(check<float>(product, true)) << "the last algorithm keeps it";
+  refused_algorithm = 2;
+  product.m = 4;
+  EXPECT_FALSE(check<float>(product, true));
+  EXPECT_FALSE(check<bfloat16>(product, true));
+  int before = multiplications;
+  EXPECT_FALSE(check<float>(product, true));
+  EXPECT_EQ(multiplications - before, 1) << "and does not try again";
+  refused_algorithm = 0;
+  loses_nan = false;
+}
+
+TEST(CublasLt, LeavesFunctionsThatItLacksToOthers) {
+  has_activations = false;
+  EXPECT_FALSE(check<float>({.m = 3, .n = 7, .k = 4, .activation = Activation::relu}, true));
+  has_activations = true;
+}
+
+TEST(CublasLt, FindsOutNothingDuringACapture) {
+  refused_algorithm = 2;
+  timing_allowed = false;
+  const Product product{.m = 3, .n = 8, .k = 4, .activation = Activation::gelu_tanh};
+  const int before = multiplications;
+  EXPECT_FALSE(check<float>(product, true));
+  EXPECT_EQ(multiplications - before, 1);
+  timing_allowed = true;
+  EXPECT_TRUE(check<float>(product, true));
+  timing_allowed = false;
+  EXPECT_TRUE(check<float>(product, true)) << "what is known stays";
+  timing_allowed = true;
+  refused_algorithm = 0;
 }
 
 TEST(CublasLt, TakesTheFirstAlgorithmDuringACapture) {

@@ -8,6 +8,7 @@
 #include "emulator.hpp"
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/matmul_launch.hpp"
+#include "taut/op/unary.hpp"
 
 namespace taut::cuda {
 
@@ -30,6 +31,11 @@ void multiply(const Product& product, const float* a, const float* b, const floa
                        .stride_a = product.stride_a,
                        .stride_b = product.stride_b};
   cpu::gemm_portable(gemm, a, b, bias, c);
+  const auto apply = [&](const auto& f) {
+    std::transform(c, c + product.batch * product.m * product.n, c, f);
+  };
+  if (product.activation == Activation::relu) apply(op::Relu{});
+  if (product.activation == Activation::gelu_tanh) apply(op::GeluTanh{});
 }
 
 void multiply(const Product& product, const bfloat16* a, const bfloat16* b, const bfloat16* bias,
@@ -45,12 +51,13 @@ void multiply(const Product& product, const bfloat16* a, const bfloat16* b, cons
 }  // namespace
 
 template <class E>
-void launch_matmul(const Product& product, const E* a, const E* b, const E* bias, E* c, Stream stream) {
+bool launch_matmul(const Product& product, const E* a, const E* b, const E* bias, E* c, Stream stream) {
   emulator::submit(stream, [=] { multiply(product, a, b, bias, c); });
+  return true;
 }
 
-template void launch_matmul(const Product&, const float*, const float*, const float*, float*, Stream);
-template void launch_matmul(const Product&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
+template bool launch_matmul(const Product&, const float*, const float*, const float*, float*, Stream);
+template bool launch_matmul(const Product&, const bfloat16*, const bfloat16*, const bfloat16*, bfloat16*,
                             Stream);
 
 }  // namespace taut::cuda

@@ -31,15 +31,26 @@ TEST(CudaMatmul, MultipliesBatchesThatBroadcast) {
         [&](const auto& a, const auto& b) { return eval(c.op, a, b); }, array(c.a, 1), array(c.b, 2));
 }
 
-TEST(CudaMatmul, AddsTheBiasOfALinearLayer) {
+/// Runs f(x, weight, bias), a linear layer of any kind, on inputs of several ranks, and of no elements.
+template <class F> void compare_layer(const std::string& name, const F& f) {
   for (const Shape& x : {Shape{4}, Shape{3, 4}, Shape{2, 3, 4}, Shape{0, 4}})
-    compare(
-        "linear " + to_string(x), 32,
-        [](const auto& images, const auto& w, const auto& b) { return linear(images, w, b); }, array(x, 1),
-        array({5, 4}, 2), array({5}, 3));
-  compare(
-      "linear of nothing", 32, [](const auto& x, const auto& w, const auto& b) { return linear(x, w, b); },
-      array({3, 0}), array({5, 0}), array({5}, 3));
+    compare(name + to_string(x), 32, f, array(x, 1), array({5, 4}, 2), array({5}, 3));
+  compare(name + " of nothing", 32, f, array({3, 0}), array({5, 0}), array({5}, 3));
+}
+
+TEST(CudaMatmul, AddsTheBiasOfALinearLayer) {
+  compare_layer("linear", [](const auto&... xs) { return linear(xs...); });
+}
+
+TEST(CudaMatmul, EndsALinearLayerWithAFunction) {
+  compare_layer("linear_relu", [](const auto&... xs) { return linear_relu(xs...); });
+  compare_layer("linear_gelu_tanh", [](const auto&... xs) { return linear_gelu_tanh(xs...); });
+  const auto special = [](const auto& f) {
+    compare("special values", 32, f, taut::test::array_with({3, 4}, 5, std::nanf("")), array({5, 4}, 2),
+            array({5}, 3));
+  };
+  special([](const auto&... xs) { return linear_relu(xs...); });
+  special([](const auto&... xs) { return linear_gelu_tanh(xs...); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "fixture.hpp"
 #include "suite.hpp"
@@ -135,6 +136,30 @@ Case linear_case() {
           .gradient_ulps = 32};
 }
 
+/// Larger than any sum of products there, so that ReLU's kink is far; every other element is cut off.
+std::vector<double> far_from_zero(std::size_t n, Generator& random) {
+  std::vector<double> values = between(20, 30)(n, random);
+  for (std::size_t i = 1; i < n; i += 2) values[i] = -values[i];
+  return values;
+}
+
+/// A linear layer and a function of its elements.
+Case linear_then_case(std::string name, Programs call, double (*f)(double), Operand bias) {
+  Case c = linear_case();
+  c.name = std::move(name);
+  c.call = std::move(call);
+  c.oracle = [f](const std::vector<Reference>& operands) {
+    Reference result = linear_by_definition(operands);
+    for (double& value : result.values) value = f(value);
+    return result;
+  };
+  c.operands = {{.fill = between(-1, 1)}, {.fill = between(-0.1, 0.1)}, std::move(bias)};
+  c.ulps = 16;
+  c.gradient_ulps = 64;
+  c.error = "linear";
+  return c;
+}
+
 constexpr op::Matmul a_transposed{.transpose_a = true}, b_transposed{.transpose_b = true},
     both_transposed{.transpose_a = true, .transpose_b = true};
 
@@ -149,6 +174,14 @@ std::vector<Case> cases() {
                   programs<2>([](auto&& a, auto&& b) { return matmul(a, b, both_transposed); }),
                   both_transposed),
       linear_case(),
+      linear_then_case("linear_relu", programs<3>(TAUT_FUNCTION(linear_relu)),
+                       [](double x) { return x > 0 ? x : 0; }, {.fill = far_from_zero, .curved = false}),
+      linear_then_case(
+          "linear_gelu_tanh", programs<3>(TAUT_FUNCTION(linear_gelu_tanh)),
+          [](double x) {
+            return x / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+          },
+          {.fill = between(-2, 2)}),
   };
 }
 

@@ -2,12 +2,26 @@
 // Matrix products on the device.
 
 #include "../op/matmul.hpp"
+#include "elementwise.hpp"
 #include "matmul_launch.hpp"
 #include "movement.hpp"
 
 namespace taut {
 
 namespace cuda {
+
+/// Functions that cuBLASLt can apply to a product.
+template <class F> inline constexpr Activation activation_of = Activation::none;
+template <> inline constexpr Activation activation_of<op::Relu> = Activation::relu;
+template <> inline constexpr Activation activation_of<op::GeluTanh> = Activation::gelu_tanh;
+
+/// What a linear layer with the given result multiplies.
+inline Product linear_product(const Shape& result, const Shape& weight) {
+  return {.m = result[-1] > 0 ? result.size() / result[-1] : 0,
+          .n = weight[0],
+          .k = weight[1],
+          .transpose_b = true};
+}
 
 /// The product of the given result shape; an empty sum is the bias, or 0.
 template <class E>
@@ -57,12 +71,22 @@ template <class E>
 BasicCudaTensor<E> eval(const op::Linear& op, const BasicCudaTensor<E>& x, const BasicCudaTensor<E>& weight,
                         const BasicCudaTensor<E>& bias) {
   const Shape shape = op.shape(x.shape(), weight.shape(), bias.shape());
-  const cuda::Product product{.m = shape[-1] > 0 ? shape.size() / shape[-1] : 0,
-                              .n = weight.shape()[0],
-                              .k = weight.shape()[1],
-                              .transpose_b = true};
-  const auto rows = x.dense();
-  return cuda::multiply(product, shape, rows, weight, &bias);
+  return cuda::multiply(cuda::linear_product(shape, weight.shape()), shape, x.dense(), weight.dense(), &bias);
+}
+
+template <class E, class F>
+requires(cuda::activation_of<F> != cuda::Activation::none)
+    BasicCudaTensor<E> eval(const op::LinearThen<F>& op, const BasicCudaTensor<E>& x,
+                            const BasicCudaTensor<E>& weight, const BasicCudaTensor<E>& bias) {
+  const Shape shape = op.shape(x.shape(), weight.shape(), bias.shape());
+  auto product = cuda::linear_product(shape, weight.shape());
+  if (shape.size() == 0 || product.k == 0) return op.decompose(x, weight, bias);
+  product.activation = cuda::activation_of<F>;
+  auto out = BasicCudaTensor<E>::uninitialized(shape);
+  const auto rows = x.dense(), columns = weight.dense();
+  const bool done = cuda::launch_matmul<E>(product, rows.data(), columns.data(), bias.data(),
+                                           out.mutable_data(), cuda::current_stream());
+  return done ? out : eval(op.f, std::move(out));
 }
 
 }  // namespace taut

@@ -33,6 +33,12 @@ template <AnyTensor T> struct Linear {
   constexpr T operator()(const T& x) const {
     return bias ? linear(x, weight, *bias) : matmul(x, weight, {.transpose_b = true});
   }
+  /// relu(y), in one pass where there is a bias and the backend can.
+  constexpr T relu(const T& x) const { return bias ? linear_relu(x, weight, *bias) : taut::relu((*this)(x)); }
+  /// gelu_tanh(y), likewise.
+  constexpr T gelu_tanh(const T& x) const {
+    return bias ? linear_gelu_tanh(x, weight, *bias) : taut::gelu_tanh((*this)(x));
+  }
 };
 
 }  // namespace taut::nn

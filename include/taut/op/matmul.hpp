@@ -1,9 +1,12 @@
 #pragma once
 // Matrix products.
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "reduce.hpp"
+#include "unary.hpp"
 
 namespace taut {
 
@@ -16,6 +19,15 @@ template <AnyTensor T> T as_rows(const T& x) {
   for (int i = 0; i + 1 < x.shape().rank(); ++i) rows *= x.shape()[i];
   return reshape(x, {rows, x.shape()[-1]});
 }
+
+/// "a_b"
+template <const std::string_view& a, const std::string_view& b>
+inline constexpr auto joined = [] {
+  std::array<char, a.size() + 1 + b.size()> text{};
+  *std::copy(a.begin(), a.end(), text.begin()) = '_';
+  std::copy(b.begin(), b.end(), text.end() - b.size());
+  return text;
+}();
 
 }  // namespace detail
 
@@ -106,6 +118,31 @@ struct Linear {
   }
 };
 
+/// f(x Wᵀ + b) with an elementwise function f of one tensor. Where f has its derivative by its result, that
+/// is all that is saved of it.
+template <ElementwiseOp F> struct LinearThen {
+  F f{};
+  static constexpr auto full_name = detail::joined<Linear::name, F::name>;
+  static constexpr std::string_view name{full_name.data(), full_name.size()};
+
+  constexpr Shape shape(const Shape& x, const Shape& weight, const Shape& bias) const {
+    return Linear{}.shape(x, weight, bias);
+  }
+  constexpr std::int64_t flops(const Shape& x, const Shape& weight, const Shape& bias) const {
+    return Linear{}.flops(x, weight, bias) + shape(x, weight, bias).size();
+  }
+  template <AnyTensor T>
+  requires HasOutputGradient<F>
+  auto pullback(Needs<3> needs, const T& y, const T& x, const T& weight, const T& bias) const {
+    return [f = f, y, rule = Linear{}.pullback(needs, y, x, weight, bias)](const T& g) {
+      return rule(eval(PartialFromOutput<F>{{}, f}, g, y));
+    };
+  }
+  template <AnyTensor T> T decompose(const T& x, const T& weight, const T& bias) const {
+    return eval(f, eval(Linear{}, x, weight, bias));
+  }
+};
+
 }  // namespace op
 
 /// The matrix product of [.., m, k] and [.., k, n]: [.., m, n]; leading batch dimensions broadcast. An
@@ -118,6 +155,18 @@ template <AnyTensor A, AnyTensor B> constexpr auto matmul(const A& a, const B& b
 template <AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto linear(const X& x, const W& weight, const B& bias) {
   return eval(op::Linear{}, x, weight, bias);
+}
+
+/// relu(x Wᵀ + b), in one pass where the backend can.
+template <AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto linear_relu(const X& x, const W& weight, const B& bias) {
+  return eval(op::LinearThen<op::Relu>{}, x, weight, bias);
+}
+
+/// gelu_tanh(x Wᵀ + b), likewise.
+template <AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto linear_gelu_tanh(const X& x, const W& weight, const B& bias) {
+  return eval(op::LinearThen<op::GeluTanh>{}, x, weight, bias);
 }
 
 }  // namespace taut

@@ -125,6 +125,16 @@ struct Gelu : Elementwise {
   }
 };
 
+/// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2: the approximation of `Gelu` by its authors, at most 5e-4 off
+struct GeluTanh : Elementwise {
+  static constexpr std::string_view name = "gelu_tanh";
+  template <class S> constexpr S operator()(S x) const {
+    using std::tanh;
+    const S inner = S(std::numbers::sqrt2 * std::numbers::inv_sqrtpi) * (x + S(0.044715) * x * x * x);
+    return S(0.5) * x * (S(1) + tanh(inner));
+  }
+};
+
 }  // namespace op
 
 /// eˣ, elementwise.
@@ -162,5 +172,8 @@ template <AnyTensor X> constexpr auto relu(X&& x) { return eval(op::Relu{}, std:
 
 /// x Φ(x) = x (1 + erf(x/√2)) / 2, elementwise: PyTorch's `gelu` with `approximate='none'`.
 template <AnyTensor X> constexpr auto gelu(X&& x) { return eval(op::Gelu{}, std::forward<X>(x)); }
+
+/// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, elementwise: PyTorch's `gelu` with `approximate='tanh'`.
+template <AnyTensor X> constexpr auto gelu_tanh(X&& x) { return eval(op::GeluTanh{}, std::forward<X>(x)); }
 
 }  // namespace taut
