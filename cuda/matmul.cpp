@@ -165,15 +165,16 @@ class MatmulPlan {
       throw DeviceError("cublasLtMatmulAlgoGetHeuristic", 0, "matmul: cuBLASLt has no algorithm");
   }
 
-  /// Leaves only the algorithms whose function keeps NaN, which is tried by a bias of nothing else; whether
-  /// there are any. Overwrites C.
-  bool keeps_nan(cublasLtHandle_t handle, const ProductKind& kind, ProductPointers at, Stream stream) {
+  /// Drops the algorithms whose function loses NaN, which is tried by a bias of nothing else; whether any are
+  /// left. Overwrites C.
+  bool drop_what_loses_nan(cublasLtHandle_t handle, const ProductKind& kind, const ProductPointers& at,
+                           Stream stream) {
     const std::size_t element = kind.narrow ? sizeof(bfloat16) : sizeof(float);
     const auto bytes = static_cast<std::size_t>(kind.product.n) * element;
-    const Buffer bias = Buffer::allocate(bytes);
-    at.bias = bias.mutable_data(stream);
-    fill_bytes(bias.mutable_data(stream), 0xff, bytes, stream);  // NaN in both types
-    descriptor_.set_bias(at.bias);
+    const Buffer buffer = Buffer::allocate(bytes);
+    auto* const bias = buffer.mutable_data(stream);
+    fill_bytes(bias, 0xff, bytes, stream);  // NaN in both types
+    descriptor_.set_bias(bias);
     std::erase_if(candidates_, [&](const cublasLtMatmulHeuristicResult_t& candidate) {
       try {
         run(handle, candidate, at, stream);
@@ -238,38 +239,34 @@ class MatmulEngine {
   /// Whether the function of the product is done, too.
   bool compute(ProductKind kind, const ProductPointers& at, Stream stream) {
     const std::lock_guard lock(mutex_);
-    const bool done = kind.product.activation == Activation::none || prepare_activation(kind, at, stream);
+    const bool done = kind.product.activation == Activation::none || can_activate(kind, at, stream);
     if (!done) kind.product.activation = Activation::none;
-    plan_of(kind).run(handle_, at, stream);
+    auto& plan = plans_[kind];
+    if (!plan) plan = std::make_unique<MatmulPlan>(handle_, kind);
+    plan->run(handle_, at, stream);
     return done;
   }
 
  private:
-  MatmulPlan& plan_of(const ProductKind& kind) {
-    auto& plan = plans_[kind];
-    if (!plan) plan = std::make_unique<MatmulPlan>(handle_, kind);
-    return *plan;
-  }
-
   /// Whether there is an algorithm with the function that is known to be right. Nothing new is found out
   /// during a capture.
-  bool prepare_activation(const ProductKind& kind, const ProductPointers& at, Stream stream) {
-    const auto known = has_activation_.find(kind);
-    if (known != has_activation_.end()) return known->second;
+  bool can_activate(const ProductKind& kind, const ProductPointers& at, Stream stream) {
+    const auto known = plans_.find(kind);
+    if (known != plans_.end()) return known->second != nullptr;
     if (!can_time(stream)) return false;
-    bool found = false;
+    auto& plan = plans_[kind];
     try {
-      found = plan_of(kind).keeps_nan(handle_, kind, at, stream);
+      auto made = std::make_unique<MatmulPlan>(handle_, kind);
+      if (made->drop_what_loses_nan(handle_, kind, at, stream)) plan = std::move(made);
     } catch (const DeviceError&) {
       // cuBLASLt has none for this kind.
     }
-    return has_activation_[kind] = found;
+    return plan != nullptr;
   }
 
   std::mutex mutex_;
   cublasLtHandle_t handle_ = nullptr;
-  std::map<ProductKind, std::unique_ptr<MatmulPlan>> plans_;
-  std::map<ProductKind, bool> has_activation_;
+  std::map<ProductKind, std::unique_ptr<MatmulPlan>> plans_;  ///< null: its function is a pass of its own
 };
 
 /// The engine of the current device; throws `DeviceError` if there is none. Engines are never destroyed:

@@ -34,7 +34,7 @@ TEST(CudaMatmul, MultipliesBatchesThatBroadcast) {
 /// Runs f(x, weight, bias), a linear layer of any kind, on inputs of several ranks, and of no elements.
 template <class F> void compare_layer(const std::string& name, const F& f) {
   for (const Shape& x : {Shape{4}, Shape{3, 4}, Shape{2, 3, 4}, Shape{0, 4}})
-    compare(name + to_string(x), 32, f, array(x, 1), array({5, 4}, 2), array({5}, 3));
+    compare(name + " " + to_string(x), 32, f, array(x, 1), array({5, 4}, 2), array({5}, 3));
   compare(name + " of nothing", 32, f, array({3, 0}), array({5, 0}), array({5}, 3));
 }
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "fixture.hpp"
 #include "suite.hpp"
@@ -176,12 +175,8 @@ std::vector<Case> cases() {
       linear_case(),
       linear_then_case("linear_relu", programs<3>(TAUT_FUNCTION(linear_relu)),
                        [](double x) { return x > 0 ? x : 0; }, {.fill = far_from_zero, .curved = false}),
-      linear_then_case(
-          "linear_gelu_tanh", programs<3>(TAUT_FUNCTION(linear_gelu_tanh)),
-          [](double x) {
-            return x / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-          },
-          {.fill = between(-2, 2)}),
+      linear_then_case("linear_gelu_tanh", programs<3>(TAUT_FUNCTION(linear_gelu_tanh)),
+                       gelu_tanh_by_definition, {.fill = between(-2, 2)}),
   };
 }
 

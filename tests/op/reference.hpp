@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <numbers>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -44,6 +45,11 @@ inline void for_each_index(const Shape& shape, const std::function<void(const In
       i = 0;
     }
   }
+}
+
+/// x (1 + tanh u) / 2 with u = √(2/π) (x + 0.044715 x³), which is x / (1 + exp(-2 u)).
+inline double gelu_tanh_by_definition(double x) {
+  return x / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
 /// The position in row-major order.

@@ -22,28 +22,14 @@ Case unary(std::string name, Programs call, double (*f)(double), Operand x = {},
           .reuses = true};
 }
 
-/// x Φ(x), whose two factors nearly cancel below 0: the rounding errors are those of x / 2.
-Case gelu_case() {
-  Case c = unary("gelu", programs<1>(TAUT_FUNCTION(gelu)), nullptr, {}, 16);
-  c.oracle = [](const std::vector<Reference>& operands) {
+/// x Φ(x), or an approximation, whose two factors nearly cancel below 0: the rounding errors are those of
+/// x / 2.
+Case gelu_case(std::string name, Programs call, double (*f)(double)) {
+  Case c = unary(std::move(name), std::move(call), nullptr, {}, 16);
+  c.oracle = [f](const std::vector<Reference>& operands) {
     Reference result{operands[0].shape, {}};
     for (const double x : operands[0].values) {
-      result.values.push_back(x * std::erfc(-x / std::numbers::sqrt2) / 2);
-      result.scale.push_back(std::abs(x) / 2);
-    }
-    return result;
-  };
-  return c;
-}
-
-/// The same for the approximation, whose second factor is 2 / (1 + exp(-2 u)).
-Case gelu_tanh_case() {
-  Case c = unary("gelu_tanh", programs<1>(TAUT_FUNCTION(gelu_tanh)), nullptr, {}, 16);
-  c.oracle = [](const std::vector<Reference>& operands) {
-    Reference result{operands[0].shape, {}};
-    for (const double x : operands[0].values) {
-      const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-      result.values.push_back(x / (1 + std::exp(-2 * u)));
+      result.values.push_back(f(x));
       result.scale.push_back(std::abs(x) / 2);
     }
     return result;
@@ -83,8 +69,9 @@ std::vector<Case> cases() {
       unary("sigmoid", programs<1>(TAUT_FUNCTION(sigmoid)), [](double x) { return 1 / (1 + std::exp(-x)); },
             {.fill = between(-4, 4)}),
       relu_case(),
-      gelu_case(),
-      gelu_tanh_case(),
+      gelu_case("gelu", programs<1>(TAUT_FUNCTION(gelu)),
+                [](double x) { return x * std::erfc(-x / std::numbers::sqrt2) / 2; }),
+      gelu_case("gelu_tanh", programs<1>(TAUT_FUNCTION(gelu_tanh)), gelu_tanh_by_definition),
   };
 }
 

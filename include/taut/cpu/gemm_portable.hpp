@@ -8,9 +8,8 @@
 // on the way. Every element of C is one chain of multiply-adds over k, whatever the tile that computes it and
 // the number of threads, so results do not depend on either.
 //
-// A product of a few rows would spend its time on that transposition. It takes dot products of
-// A's rows and B's columns instead, a chain for each lane of a vector: whether it does depends on its own
-// shape only.
+// A product of a few rows would spend its time on that transposition. It takes dot products of A's rows and
+// B's columns instead, a chain for each lane of a vector: whether it does depends on its own shape only.
 
 #include <algorithm>
 #include <cstdint>

@@ -71,7 +71,7 @@ template <class E>
 BasicCudaTensor<E> eval(const op::Linear& op, const BasicCudaTensor<E>& x, const BasicCudaTensor<E>& weight,
                         const BasicCudaTensor<E>& bias) {
   const Shape shape = op.shape(x.shape(), weight.shape(), bias.shape());
-  return cuda::multiply(cuda::linear_product(shape, weight.shape()), shape, x.dense(), weight.dense(), &bias);
+  return cuda::multiply(cuda::linear_product(shape, weight.shape()), shape, x.dense(), weight, &bias);
 }
 
 template <class E, class F>
@@ -83,8 +83,8 @@ requires(cuda::activation_of<F> != cuda::Activation::none)
   if (shape.size() == 0 || product.k == 0) return op.decompose(x, weight, bias);
   product.activation = cuda::activation_of<F>;
   auto out = BasicCudaTensor<E>::uninitialized(shape);
-  const auto rows = x.dense(), columns = weight.dense();
-  const bool done = cuda::launch_matmul<E>(product, rows.data(), columns.data(), bias.data(),
+  const auto rows = x.dense();
+  const bool done = cuda::launch_matmul<E>(product, rows.data(), weight.data(), bias.data(),
                                            out.mutable_data(), cuda::current_stream());
   return done ? out : eval(op.f, std::move(out));
 }
