@@ -347,16 +347,18 @@ TEST(Conv2d, KeepsTransformedKernelsFromTheSecondUseOn) {
 }
 
 TEST(Conv2d, ConvertsKernelsOncePerUpdate) {
-  for (const std::int64_t side : {4, 1}) {
+  // As they are, as a matrix, and without the places that only meet padding.
+  for (const auto& [side, stride] : {std::pair{4, 1}, {1, 1}, {2, 2}}) {
     Rng rng{1};
     const auto x = Float::normal({2, 16, side, side}, 0, 1, rng);
     auto w = Float::normal({16, 16, 3, 3}, 0, 1, rng);
+    const op::Conv2d conv{.stride = stride, .padding = 1};
     const auto start = cpu::conversions().kernels;
-    const auto before = conv2d(x, w, {.padding = 1}).to_host();
-    EXPECT_EQ(conv2d(x, w, {.padding = 1}).to_host(), before);
+    const auto before = conv2d(x, w, conv).to_host();
+    EXPECT_EQ(conv2d(x, w, conv).to_host(), before);
     EXPECT_EQ(cpu::conversions().kernels, start + 1) << side;
     w = std::move(w) * 2.0f;  // in place
-    const auto after = conv2d(x, w, {.padding = 1}).to_host();
+    const auto after = conv2d(x, w, conv).to_host();
     for (std::size_t i = 0; i < before.size(); ++i) EXPECT_FLOAT_EQ(after[i], 2 * before[i]);
     EXPECT_EQ(cpu::conversions().kernels, start + 2) << side;
   }

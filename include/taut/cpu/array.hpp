@@ -129,6 +129,17 @@ template <class E> class BasicCpuArray {
   /// For kernels: where the elements lie, and other forms of them are kept.
   const cpu::Buffer& buffer() const { return buffer_; }
 
+  /// For kernels: `make()`, a dense array of `shape` in memory of its own that depends on this array only,
+  /// kept under `key` with the elements until these change.
+  template <class F> BasicCpuArray kept(const cpu::FormKey& key, const Shape& shape, const F& make) const {
+    auto form = buffer_.form(key);
+    if (!form) {
+      form = make().buffer_;
+      buffer_.keep_form(key, form);
+    }
+    return BasicCpuArray(std::move(form), shape);
+  }
+
   /// The same elements in row-major order under another shape of the same size.
   BasicCpuArray with_shape(const Shape& shape) const& {
     return BasicCpuArray(in_layout(cpu::Layout::dense), shape);

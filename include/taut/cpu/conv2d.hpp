@@ -2,11 +2,14 @@
 // Convolution: how it is computed. Of kernels, places that only ever meet padding are left out first; where
 // images are as small as the kernel, a product of matrices does it.
 
+#include <array>
+
 #include "../op/conv2d.hpp"
 #include "conv2d_onednn.hpp"
 #include "conv2d_portable.hpp"
 #include "conv2d_unrolled.hpp"
 #include "movement.hpp"
+#include "numbering.hpp"
 
 namespace taut {
 
@@ -30,11 +33,17 @@ struct TrimmedConv {
     geometry.padding.w -= columns.first * conv.dilation.w;
   }
 
-  /// The kernels that are left of `kernels`.
-  template <class E> BasicCpuArray<E> trim(BasicCpuArray<E> kernels) const {
-    if (geometry.kh != full[2]) kernels = eval(op::Slice{2, rows.first, rows.stop}, kernels);
-    if (geometry.kw != full[3]) kernels = eval(op::Slice{3, columns.first, columns.stop}, kernels);
-    return kernels;
+  /// The kernels that are left of `kernels`, kept with them until they change.
+  template <class E> BasicCpuArray<E> trim(const BasicCpuArray<E>& kernels) const {
+    if (geometry.kernels() == full) return kernels;
+    static Numbering<std::array<UsefulTaps, 2>> parts(std::uint64_t{1} << 40);  // above those of matrices
+    const FormKey key{parts.of({rows, columns}), {full[0], full[1], full[2], full[3]}};
+    return kernels.kept(key, geometry.kernels(), [&] {
+      auto left = kernels;
+      if (geometry.kh != full[2]) left = eval(op::Slice{2, rows.first, rows.stop}, left);
+      if (geometry.kw != full[3]) left = eval(op::Slice{3, columns.first, columns.stop}, left);
+      return left;
+    });
   }
 
   /// The gradient by the kernels, given that by those that are left; 0 by the others.

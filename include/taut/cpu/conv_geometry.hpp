@@ -38,6 +38,8 @@ struct ConvGeometry {
 /// The places of a kernel along an axis that meet the image anywhere: from `first` to before `stop`.
 struct UsefulTaps {
   std::int64_t first, stop;
+
+  friend bool operator==(const UsefulTaps&, const UsefulTaps&) = default;
 };
 
 /// Of `taps` places of a kernel, those that do not only meet padding: of a kernel of 3 with padding 1 the one
