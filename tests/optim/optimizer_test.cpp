@@ -237,4 +237,28 @@ TEST(Schedule, CosineWithWarmup) {
   EXPECT_NEAR(schedule(500), 0.1, 1e-12);
 }
 
+// A large tensor, a small one and an empty one, as a perceptron has them.
+TEST(Update, GivesEachThreadAnEqualShareOfAFewTensors) {
+  std::vector<CpuArray> tensors;
+  for (const std::int64_t size : {100'352, 128, 0, 8'192, 640}) tensors.push_back(CpuArray::zeros({size}));
+  std::vector<optim::UpdateItem<CpuArray, 0>> items;
+  for (auto& tensor : tensors) items.push_back({&tensor, &tensor, {}});
+  const auto blocks = cpu::split_into_blocks(std::span<const optim::UpdateItem<CpuArray, 0>>(items));
+  const std::int64_t total = 100'352 + 128 + 8'192 + 640;
+  ASSERT_EQ(cpu::element_count(blocks), total);
+  for (const std::int64_t parts : {1, 2, 3, 16}) {
+    std::size_t k = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      ASSERT_EQ(cpu::first_block(blocks, part, parts), k);
+      std::int64_t share = 0;
+      for (const auto stop = cpu::first_block(blocks, part + 1, parts); k < stop; ++k)
+        share += blocks[k].end - blocks[k].begin;
+      EXPECT_NEAR(static_cast<double>(share), static_cast<double>(total) / static_cast<double>(parts),
+                  cpu::default_grain / 8);
+    }
+    EXPECT_EQ(k, blocks.size());
+  }
+  EXPECT_EQ(cpu::first_block({}, 1, 2), 0u);
+}
+
 }  // namespace

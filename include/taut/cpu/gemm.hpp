@@ -16,9 +16,10 @@ namespace detail {
 inline std::atomic<bool> onednn_wanted{TAUT_HAS_ONEDNN != 0};
 
 /// Products of fewer multiplications than this are computed by the portable kernel even where oneDNN is
-/// present: with vectors as wide as oneDNN's it is as fast, and a call costs less. (Measured with AVX-512: 64
-/// x 128 x 64 takes 4.9 us on two cores, against 5.3 with oneDNN; 64 x 128 x 784 takes 46 with either.)
-inline constexpr std::int64_t onednn_products = std::int64_t{1} << (blocked::vector_bytes == 64   ? 20
+/// present: with vectors as wide as oneDNN's it is as fast, a call costs less, and it divides the work so
+/// that little passes between the cores. (Measured with AVX-512: 64 x 64 x 128 takes 4.9 us on two cores,
+/// against 5.7 with oneDNN; 64 x 512 x 256 takes 56 and 59; from 2^24 on, oneDNN is up to a quarter faster.)
+inline constexpr std::int64_t onednn_products = std::int64_t{1} << (blocked::vector_bytes == 64   ? 23
                                                                     : blocked::vector_bytes == 32 ? 16
                                                                                                   : 13);
 

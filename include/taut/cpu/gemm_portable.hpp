@@ -170,15 +170,22 @@ struct Grid {
   std::int64_t rows = 1, columns = 1;
 };
 
-/// The grid of at most `parts` rectangles with the least work for the busiest thread, packing included.
-template <class E> Grid choose_grid(std::int64_t m, std::int64_t n, std::int64_t parts) {
+/// The multiplications that take as long as an element that another core has written, and perhaps holds.
+inline constexpr std::int64_t products_per_crossing = 16;
+
+/// The grid of at most `parts` rectangles with the least work for the busiest thread, packing and what passes
+/// between cores included: an operand that several threads read, and a result cut across its rows, since
+/// what follows takes it in contiguous parts.
+template <class E> Grid choose_grid(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t parts) {
   Grid best;
   std::int64_t best_work = -1;
   for (std::int64_t rows = 1; rows <= parts; ++rows) {
     const Grid grid{rows, parts / rows};
     const std::int64_t height = padded((m + grid.rows - 1) / grid.rows, tile_unit);
     const std::int64_t width = padded((n + grid.columns - 1) / grid.columns, Sizes<E>::lanes);
-    const std::int64_t work = height * width + 4 * (height + width);
+    const std::int64_t crossing =
+        (grid.rows > 1 ? k * width : 0) + (grid.columns > 1 ? k * height + height * width : 0);
+    const std::int64_t work = k * (height * width + 4 * (height + width)) + products_per_crossing * crossing;
     if (best_work < 0 || work < best_work) {
       best = grid;
       best_work = work;
@@ -212,7 +219,7 @@ template <class E> void gemm_portable(const Gemm& g, const E* a, const E* b, con
   const std::int64_t workers =
       std::clamp<std::int64_t>(products / blocked::products_per_thread, 1, threads());
   const blocked::Grid grid =
-      g.batch < 4 * workers ? blocked::choose_grid<E>(g.m, g.n, workers) : blocked::Grid{};
+      g.batch < 4 * workers ? blocked::choose_grid<E>(g.m, g.n, g.k, workers) : blocked::Grid{};
   const std::int64_t cells = grid.rows * grid.columns;
   const bool dots = blocked::takes_dots(g);
   parallel_for(g.batch * cells, workers > 1 ? 1 : g.batch * cells, [&](std::int64_t begin, std::int64_t end) {

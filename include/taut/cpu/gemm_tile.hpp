@@ -74,9 +74,9 @@ template <class E, int H, int V> void multiply_tile(const Tile<E>& tile) {
   const E* rows[H / tile_unit];
 #pragma GCC unroll 4
   for (int u = 0; u < H / tile_unit; ++u) rows[u] = a.data + u * tile_unit * a.row;
-  // Advancing pointers and counting takes ports that the multiply-adds need, so do it for four steps at once.
 #pragma GCC unroll 4
   for (std::int64_t p = 0; p < tile.k; ++p) {
+    // Unrolled, since what advances pointers and counts takes ports that the multiply-adds need.
     Vector<E> row[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) row[v] = load(b.data + p * b.row + v * lanes);

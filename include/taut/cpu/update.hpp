@@ -1,6 +1,7 @@
 #pragma once
 // Update rules of optimizers on dense arrays: all parameters of a model in one pass.
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -25,28 +26,44 @@ template <class E> E* writable(BasicCpuArray<E>& x) {
 struct Block {
   std::size_t item;
   std::int64_t begin, end;
+  std::int64_t before;  ///< the elements of all blocks that precede it
 };
 
+/// All items' elements in blocks that do not depend on the number of threads, as sums over each must not.
 template <class Item> std::vector<Block> split_into_blocks(std::span<const Item> items) {
+  constexpr std::int64_t most = default_grain / 8;
   std::vector<Block> blocks;
+  std::int64_t before = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto size = items[i].parameter->shape().size();
-    for (std::int64_t begin = 0; begin < size; begin += default_grain)
-      blocks.push_back({i, begin, std::min(size, begin + default_grain)});
+    for (std::int64_t begin = 0; begin < size; begin += most) {
+      blocks.push_back({i, begin, std::min(size, begin + most), before});
+      before += blocks.back().end - begin;
+    }
   }
   return blocks;
 }
 
+/// The elements of all blocks.
+inline std::int64_t element_count(const std::vector<Block>& blocks) {
+  return blocks.empty() ? 0 : blocks.back().before + blocks.back().end - blocks.back().begin;
+}
+
+/// The first block of the part `part` of `parts`, of which each has an equal share of the elements, however
+/// few tensors they are of.
+inline std::size_t first_block(const std::vector<Block>& blocks, std::int64_t part, std::int64_t parts) {
+  const auto before = element_count(blocks) * part / parts;
+  return static_cast<std::size_t>(std::ranges::lower_bound(blocks, before, {}, &Block::before) -
+                                  blocks.begin());
+}
+
 /// Calls body(index, block) for all blocks, on several threads where that pays.
 template <class F> void for_each_block(const std::vector<Block>& blocks, const F& body) {
-  std::int64_t total = 1;
-  for (const auto& block : blocks) total += block.end - block.begin;
-  const auto count = static_cast<std::int64_t>(blocks.size());
-  parallel_for(count, std::max<std::int64_t>(1, count * default_grain / total),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k)
-                   body(k, blocks[k]);
-               });
+  const auto parts = std::clamp<std::int64_t>(element_count(blocks) / default_grain, 1, threads());
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    const auto stop = first_block(blocks, end, parts);
+    for (auto k = first_block(blocks, begin, parts); k < stop; ++k) body(k, blocks[k]);
+  });
 }
 
 /// rule(p[0 …], scale g[0 …], s₀[0 …], …) for one S, a pack or a single element.
