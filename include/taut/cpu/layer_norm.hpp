@@ -3,7 +3,6 @@
 // computed again from what is read anyway: the gradients take each row's statistics from x.
 
 #include <cmath>
-#include <vector>
 
 #include "../op/layer_norm.hpp"
 #include "elementwise.hpp"
@@ -48,12 +47,13 @@ template <class E> struct TimesNormal {
   template <class S> S operator()(S g, S x) const { return g * ((x - S(of.mean)) * S(of.inverse)); }
 };
 
-/// (h - mean(h) - x̂ mean(h x̂)) / √(variance + eps)
+/// (h - mean(h) - x̂ mean(h x̂)) / √(variance + eps), with h = g weight
 template <class E> struct GradientOfRow {
   RowStatistics<E> of;
   E mean, mean_with_normal;
-  template <class S> S operator()(S h, S x) const {
-    return (h - S(mean) - (x - S(of.mean)) * S(of.inverse) * S(mean_with_normal)) * S(of.inverse);
+  template <class S> S operator()(S g, S weight, S x) const {
+    const S normal = (x - S(of.mean)) * S(of.inverse);
+    return (g * weight - S(mean) - normal * S(mean_with_normal)) * S(of.inverse);
   }
 };
 
@@ -96,14 +96,16 @@ BasicCpuArray<E> eval(const op::LayerNormGradient& op, const BasicCpuArray<E>& g
   const E *const gradient = g.data(), *const from = x.data(), *const w = weight.data();
   E* const to = out.mutable_data();
   cpu::for_each_normal_row(x, n, op.eps, [=](std::int64_t at, const cpu::RowStatistics<E>& row) {
-    std::vector<E> with_normal(static_cast<std::size_t>(n));
-    E* const h = to + at;
-    cpu::map_row<E>(op::Mul{}, n, h, gradient + at, w);
-    cpu::map_row<E>(cpu::TimesNormal<E>{row}, n, with_normal.data(), h, from + at);
-    const auto mean_of = [n](const E* values) {
-      return static_cast<E>(cpu::reduce_row<cpu::SumReducer>(n, values) / static_cast<double>(n));
+    E* const out_row = to + at;  // holds what is summed up until its own turn comes
+    const auto mean = [=] {
+      return static_cast<E>(cpu::reduce_row<cpu::SumReducer>(n, out_row) / static_cast<double>(n));
     };
-    cpu::map_row<E>(cpu::GradientOfRow<E>{row, mean_of(h), mean_of(with_normal.data())}, n, h, h, from + at);
+    cpu::GradientOfRow<E> rule{row, {}, {}};
+    cpu::map_row<E>(op::Mul{}, n, out_row, gradient + at, w);
+    rule.mean = mean();
+    cpu::map_row<E>(cpu::TimesNormal<E>{row}, n, out_row, out_row, from + at);
+    rule.mean_with_normal = mean();
+    cpu::map_row<E>(rule, n, out_row, gradient + at, w, from + at);
   });
   return out;
 }
