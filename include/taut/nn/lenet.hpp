@@ -25,7 +25,7 @@ template <AnyTensor T> struct LeNet {
 
   constexpr T operator()(const T& images, Mode = Mode::eval) const {
     const T x = max_pool2d(relu(conv2(max_pool2d(relu(conv1(images))))));
-    return fc3(relu(fc2(relu(fc1(flatten(x))))));
+    return fc3(fc2.relu(fc1.relu(flatten(x))));
   }
 };
 

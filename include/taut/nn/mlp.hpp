@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "../core/mode.hpp"
-#include "../op/unary.hpp"
 #include "linear.hpp"
 
 namespace taut::nn {
@@ -40,7 +39,8 @@ template <AnyTensor T> struct Mlp {
   /// Logits of inputs [n, widths.front()]; training and evaluation are the same.
   constexpr T operator()(const T& x, Mode = Mode::eval) const {
     T y = x;
-    for (std::size_t i = 0; i < layers.size(); ++i) y = i == 0 ? layers[i](y) : layers[i](relu(std::move(y)));
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      y = i + 1 < layers.size() ? layers[i].relu(y) : layers[i](y);
     return y;
   }
 };
