@@ -8,7 +8,6 @@
 #include <taut/concepts.hpp>
 #include <taut/data/augment.hpp>
 #include <taut/data/cifar.hpp>
-#include <taut/data/data_loader.hpp>
 #include <taut/data/drawn_shapes.hpp>
 #include <taut/io/checkpoint.hpp>
 #include <taut/nn/summary.hpp>
@@ -25,19 +24,19 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <optional>
-#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "cifar_networks.hpp"
 #include "command_line.hpp"
 #include "device.hpp"
+#include "loader.hpp"
 
 using namespace taut;
 
@@ -87,22 +86,32 @@ void declare(CommandLine& line, Options& options) {
 }
 
 /// CIFAR-10, or pictures drawn in its place.
-struct Images {
-  std::variant<data::Cifar10, data::DrawnShapes> source;
-
-  std::int64_t size() const {
-    return std::visit([](const auto& images) { return images.size(); }, source);
-  }
-  Shape sample_shape() const { return {3, data::Cifar10::side, data::Cifar10::side}; }
-  std::int64_t get(std::int64_t index, std::span<float> values, Rng& rng) const {
-    return std::visit([&](const auto& images) { return images.get(index, values, rng); }, source);
-  }
-  std::string name() const { return source.index() == 0 ? "CIFAR-10" : "drawn shapes"; }
-  std::vector<std::string> class_names() const {
-    const auto& names = source.index() == 0 ? data::cifar10_classes : data::drawn_shapes_classes;
-    return {names.begin(), names.end()};
-  }
+struct Images : data::ByteImages {
+  std::string name;
+  std::vector<std::string> class_names;
 };
+
+Images load_images(const std::string& directory, data::Split split) {
+  const auto& names = data::cifar10_classes;
+  return {data::Cifar10::load(directory, split), "CIFAR-10", {names.begin(), names.end()}};
+}
+
+Images draw_images(std::int64_t count, std::uint64_t seed) {
+  const data::DrawnShapes shapes(count, seed);
+  const Shape shape = shapes.sample_shape();
+  std::vector<std::uint8_t> pixels, labels;
+  std::vector<float> values(static_cast<std::size_t>(shape.size()));
+  Rng none{0};
+  for (std::int64_t i = 0; i < count; ++i) {
+    labels.push_back(static_cast<std::uint8_t>(shapes.get(i, values, none)));
+    const auto bytes = train::to_pixels(values);
+    pixels.insert(pixels.end(), bytes.begin(), bytes.end());
+  }
+  const auto& names = data::drawn_shapes_classes;
+  return {data::ByteImages("DrawnShapes", shape, std::move(pixels), std::move(labels)),
+          "drawn shapes",
+          {names.begin(), names.end()}};
+}
 
 struct Data {
   Images train, test;
@@ -113,32 +122,18 @@ Data load_data(const Options& options) {
   if (options.data.empty() && !data::Cifar10::is_present(here)) {
     std::cout << "data: there is no " << here << " (`sh examples/download.sh cifar-10 " << here
               << "` gets it): training on pictures drawn here\n";
-    return {{data::DrawnShapes(10'000, 1)}, {data::DrawnShapes(2'000, 2)}};
+    return {draw_images(10'000, 1), draw_images(2'000, 2)};
   }
-  Data data{{data::Cifar10::load(directory, data::Split::train)},
-            {data::Cifar10::load(directory, data::Split::test)}};
+  Data data{load_images(directory, data::Split::train), load_images(directory, data::Split::test)};
   std::cout << "data: " << directory << ", " << data.train.size() << " images to train, " << data.test.size()
             << " to test\n";
   return data;
 }
 
-/// Random crops and flips, if they are wanted.
-struct Augmentation {
-  bool wanted;
-  data::RandomCrop crop{4};
-  data::HorizontalFlip flip{};
-
-  void operator()(std::span<float> values, const Shape& shape, Rng& rng) const {
-    if (!wanted) return;
-    crop(values, shape, rng);
-    flip(values, shape, rng);
-  }
-};
-
-auto prepared(Images images, bool augment, const Options& options) {
+auto prepared(const Images& images, bool augment, const Options& options) {
   constexpr std::array<float, 3> zeros{0, 0, 0}, ones{1, 1, 1};
   return data::Augmented{
-      std::move(images), Augmentation{augment},
+      images, data::RandomCrop{augment ? 4 : 0}, data::HorizontalFlip{augment ? 0.5 : 0.0},
       options.raw ? data::Normalize{zeros, ones} : data::Normalize{data::cifar10_mean, data::cifar10_std}};
 }
 
@@ -200,7 +195,7 @@ int resume(const std::string& path, Network& network, optim::Optimizer& optimize
 /// What `predict` has to know of a network, and --resume compares.
 io::Metadata describe(const Options& options, const Images& images) {
   std::string classes;
-  for (const auto& name : images.class_names()) (classes += classes.empty() ? "" : ",") += name;
+  for (const auto& name : images.class_names) (classes += classes.empty() ? "" : ",") += name;
   return {{"model", options.model}, {"pixels", options.raw ? "raw" : "normalized"}, {"classes", classes}};
 }
 
@@ -233,19 +228,19 @@ template <class Network, class Loader>
 void show_mistakes(train::HtmlReport& report, const Network& network, Loader& loader, const Images& images) {
   using T = typename TensorOf<Network>::Inner;
   const auto plain = rebind<T>(network);
-  const auto names = images.class_names();
   train::Predictions predictions;
   for (const auto& batch : loader)
     predictions.add(plain(batch.template tensor<T>(), Mode::eval).to_host(), batch.labels);
-  report.set_confusion(names, predictions.labels, predictions.predicted);
+  report.set_confusion(images.class_names, predictions.labels, predictions.predicted);
   std::vector<train::ReportImage> worst;
   for (const auto i : predictions.worst(24)) {
-    std::vector<float> values(static_cast<std::size_t>(images.sample_shape().size()));
-    Rng none{0};
-    images.get(static_cast<std::int64_t>(i), values, none);
-    const auto name = [&](std::int64_t label) { return names[static_cast<std::size_t>(label)]; };
-    worst.push_back({images.sample_shape(), train::to_pixels(values), name(predictions.labels[i]),
-                     name(predictions.predicted[i]), predictions.label_probability[i],
+    const auto pixels = images.image(static_cast<std::int64_t>(i));
+    const auto name = [&](std::int64_t label) { return images.class_names[static_cast<std::size_t>(label)]; };
+    worst.push_back({images.sample_shape(),
+                     {pixels.begin(), pixels.end()},
+                     name(predictions.labels[i]),
+                     name(predictions.predicted[i]),
+                     predictions.label_probability[i],
                      predictions.predicted_probability[i]});
   }
   report.set_images(worst);
@@ -267,13 +262,14 @@ template <class Network> void run(const Options& options, Network network) {
     if (options.ema > 0) io::ReplacementFile average(options.save + ".ema");
   }
 
-  data::DataLoader train_loader{prepared(data.train, options.augment, options),
-                                {.batch_size = options.batch_size,
-                                 .seed = options.seed,
-                                 .workers = options.workers,
-                                 .first_epoch = done}};
-  data::DataLoader test_loader{prepared(data.test, false, options),
-                               {.batch_size = 250, .shuffle = false, .workers = options.workers}};
+  using T = typename TensorOf<Network>::Inner;
+  auto train_loader =
+      make_loader<T>(prepared(data.train, options.augment, options), {.batch_size = options.batch_size,
+                                                                      .seed = options.seed,
+                                                                      .workers = options.workers,
+                                                                      .first_epoch = done});
+  auto test_loader = make_loader<T>(prepared(data.test, false, options),
+                                    {.batch_size = 250, .shuffle = false, .workers = options.workers});
   Keeper<Network> keeper{network, sgd, options, about, {}};
   if (options.ema > 0) keeper.ema.emplace(network, options.ema, sgd.steps());
   if (keeper.ema && done > 0) io::load(keeper.ema->model(), options.resume + ".ema");
@@ -283,7 +279,7 @@ template <class Network> void run(const Options& options, Network network) {
   train::Optional<train::HtmlReport> report;
   if (!options.report.empty())
     report.callback.emplace(options.report,
-                            train::ReportOptions{.title = options.model + " on " + data.test.name(),
+                            train::ReportOptions{.title = options.model + " on " + data.test.name,
                                                  .settings = settings(options),
                                                  .model = summary(network)});
   train::Optional<train::TensorBoardLog> tensorboard;

@@ -5,7 +5,6 @@
 //     mnist --device cuda                           trains on a GPU
 
 #include <taut/concepts.hpp>
-#include <taut/data/data_loader.hpp>
 #include <taut/data/mnist.hpp>
 #include <taut/io/model.hpp>
 #include <taut/nn/linear.hpp>
@@ -23,6 +22,7 @@
 
 #include "command_line.hpp"
 #include "device.hpp"
+#include "loader.hpp"
 
 using namespace taut;
 
@@ -37,7 +37,7 @@ template <BlasTensor T> struct Classifier {
             nn::Linear<T>::make(64, data::Mnist::classes, rng)};
   }
 
-  T operator()(const T& images) const { return out(relu(hidden2(relu(hidden1(flatten(images)))))); }
+  T operator()(const T& images) const { return out(hidden2.relu(hidden1.relu(flatten(images)))); }
 };
 
 struct Options {
@@ -98,9 +98,10 @@ template <BlasTensor T> void run(const Options& options) {
   const auto test_data = data::Mnist::load(directory, data::Split::test);
   std::cout << "data: " << directory << ", " << train_data.size() << " images to train, " << test_data.size()
             << " to test\n";
-  data::DataLoader train_loader{
-      train_data, {.batch_size = options.batch_size, .seed = options.seed, .workers = options.workers}};
-  data::DataLoader test_loader{test_data, {.batch_size = 500, .shuffle = false, .workers = options.workers}};
+  auto train_loader = make_loader<T>(
+      train_data, {.batch_size = options.batch_size, .seed = options.seed, .workers = options.workers});
+  auto test_loader =
+      make_loader<T>(test_data, {.batch_size = 500, .shuffle = false, .workers = options.workers});
 
   Rng rng{options.seed};
   auto network = Classifier<Grad<T>>::make(rng);  // `Grad`: this one can be trained

@@ -3,6 +3,8 @@
 #include <taut/cuda/cuda.hpp>
 #include <taut/cuda/image_loader.hpp>
 #include <taut/data/byte_images.hpp>
+#include <taut/data/cifar.hpp>
+#include <taut/data/mnist.hpp>
 #include <taut/nn/linear.hpp>
 #include <taut/optim/sgd.hpp>
 #include <taut/train/fit.hpp>
@@ -140,6 +142,8 @@ TEST(CudaImageLoader, TrainsAsTheCpusDoes) {
 
 // What the kernel cannot do, or does in another order, is refused when it is compiled.
 static_assert(cuda::DeviceAugmentable<Augmented<ByteImages, RandomCrop, HorizontalFlip, Normalize>>);
+static_assert(cuda::DeviceAugmentable<Augmented<data::Cifar10, RandomCrop, HorizontalFlip, Normalize>>);
+static_assert(cuda::DeviceAugmentable<data::Mnist>);
 static_assert(!cuda::DeviceAugmentable<Augmented<ByteImages, Normalize, RandomCrop>>);
 static_assert(!cuda::DeviceAugmentable<Augmented<ByteImages, RandomCrop, RandomCrop>>);
 static_assert(!cuda::DeviceAugmentable<Augmented<ByteImages, data::Cutout>>);

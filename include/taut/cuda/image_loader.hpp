@@ -10,6 +10,7 @@
 // `data::DataLoader`, with the same options, and gives the same batches for the same seed.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "../data/augment.hpp"
+#include "../data/byte_images.hpp"
 #include "../data/data_loader.hpp"
 #include "augment_launch.hpp"
 #include "tensor.hpp"
@@ -28,21 +30,14 @@ namespace taut::cuda {
 
 namespace detail {
 
-/// A data set of images as bytes, such as `data::ByteImages`.
-template <class D>
-concept ByteDataset = data::Dataset<D> && requires(const D& dataset) {
-  { dataset.pixels() } -> std::convertible_to<std::span<const std::uint8_t>>;
-  dataset.label(std::int64_t{});
-};
-
-template <ByteDataset D> const D& images_of(const D& dataset) { return dataset; }
-template <ByteDataset D, class... Transforms>
-const D& images_of(const data::Augmented<D, Transforms...>& augmented) {
+inline const data::ByteImages& images_of(const data::ByteImages& images) { return images; }
+template <std::derived_from<data::ByteImages> D, class... Transforms>
+const data::ByteImages& images_of(const data::Augmented<D, Transforms...>& augmented) {
   return augmented.dataset();
 }
 
-template <ByteDataset D> std::tuple<> transforms_of(const D&) { return {}; }
-template <ByteDataset D, class... Transforms>
+inline std::tuple<> transforms_of(const data::ByteImages&) { return {}; }
+template <std::derived_from<data::ByteImages> D, class... Transforms>
 const std::tuple<Transforms...>& transforms_of(const data::Augmented<D, Transforms...>& augmented) {
   return augmented.transforms();
 }
