@@ -3,15 +3,16 @@
 # trains the MNIST and CIFAR-10 examples for an epoch, holds losses against the processor's and the four workloads
 # against PyTorch. Writes one file.
 #
-#     bench/device.sh [RESULTS]        bench/results/<gpu>-device.md unless given
+#     bench/device.sh [RESULTS]        bench/results/<gpu>-device.md unless given; all measurements beside it in .json
 #
-# TAUT_DATA_DIR          holds mnist/ and cifar-10-batches-bin/; without it CIFAR-10 is drawn, and no epoch is compared
-# TAUT_PYTORCH_PYTHON    a Python that has PyTorch for CUDA; unless set, that of bench/compare's environment, if it is there
+# TAUT_DATA_DIR          holds mnist/ and cifar-10-batches-bin/; without it CIFAR-10 is drawn, and MNIST left out
+# TAUT_PYTORCH_PYTHON    a Python that has PyTorch for CUDA, or none; unless set, that of bench/compare, or else python3
 # TAUT_BUILD_DIR         build tree: build/cuda unless set
 # TAUT_DEVICE_SECONDS    limit of all stages together: 470 unless set
 #
 # What fails or takes too long is reported, and the next stage runs. Exit status: 0 if all passed, 1 if something
-# failed, 77 without a GPU.
+# failed, 77 without a GPU. Where there is no network, CMAKE_PREFIX_PATH names a folder that has what is not installed of
+# RapidJSON, GoogleTest and CLI11, or FETCHCONTENT_SOURCE_DIR_<NAME> the source of each.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 if ! nvidia-smi -L >/dev/null 2>&1; then
@@ -42,6 +43,7 @@ write_results() {
     cat "$work/stages" "$work/sections"
     if [ -e "$work/compare/device.md" ]; then printf '\n' && sed 's/^#/##/' "$work/compare/device.md"; fi
   } >"$results"
+  if [ -e "$work/compare/device.json" ]; then cp "$work/compare/device.json" "${results%.md}.json"; fi
 }
 
 # stage NAME LIMIT COMMAND...: runs it for LIMIT seconds at most, and for no longer than is left of all.
@@ -74,7 +76,19 @@ stage() {
   write_results
 }
 
-# The library, then what stands on it.
+# reaches PERCENT COMMAND...: the command succeeds and the last test accuracy that it prints is at least that.
+cat >"$work/reaches" <<'REACHES'
+least=$1 log=$0.log
+shift
+"$@" >"$log" 2>&1
+status=$?
+cat "$log"
+[ $status -eq 0 ] || exit $status
+sed -n 's/.*test accuracy \([0-9.]*\)%.*/\1/p' "$log" | tail -n 1 |
+  awk -v least="$least" '{ found = 1 } $1 < least { low = 1 } END { if (low || !found) { print "expected a test accuracy of " least "% at least"; exit 1 } }'
+REACHES
+
+# The library, then what stands on it. Benchmarks of single operators are not run here.
 export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 stage 'configuration' 60 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DTAUT_NATIVE=ON -DTAUT_CUDA=ON \
   -DCMAKE_CUDA_ARCHITECTURES=native
@@ -85,30 +99,39 @@ stage 'suite of operators' 90 "$build/tests/cuda_device_test" --gtest_brief=1
 for workload in mnist-mlp frost-resnet20; do
   stage "losses of $workload" 20 sh "$root/bench/match_losses.sh" "$build/bench/worker_cuda" $workload 10
 done
-stage 'MNIST, an epoch' 40 "$build/examples/mnist" --device cuda --epochs 1 --workers 4 ${data:+--data "$data/mnist"}
-stage 'CIFAR-10, an epoch' 60 "$build/examples/cifar10" --device cuda --epochs 1 --augment --workers 8 --report '' \
-  ${data:+--data "$data/cifar-10-batches-bin"}
+if [ -n "$data" ]; then
+  stage 'MNIST, an epoch' 40 sh "$work/reaches" 90 "$build/examples/mnist" --device cuda --epochs 1 --workers 4 \
+    --data "$data/mnist"
+fi
+stage 'CIFAR-10, an epoch' 60 sh "$work/reaches" 25 "$build/examples/cifar10" --device cuda --epochs 1 --augment \
+  --workers 8 --report '' ${data:+--data "$data/cifar-10-batches-bin"}
 
 # The four workloads: first against what starts fast, then, as long as there is time, against CUDA graphs as well.
-python=${TAUT_PYTORCH_PYTHON:-$HOME/.cache/taut/pytorch/bin/python}
-if [ ! -x "$python" ]; then
-  echo "no PyTorch: there is no $python; TAUT_PYTORCH_PYTHON names one. Its columns stay empty"
+python=none
+for candidate in ${TAUT_PYTORCH_PYTHON:-"$HOME/.cache/taut/pytorch/bin/python" python3}; do
+  if "$candidate" -c 'import torch, numpy, safetensors' 2>/dev/null; then
+    python=$candidate
+    break
+  fi
+done
+if [ "$python" = none ]; then
+  echo "no PyTorch: TAUT_PYTORCH_PYTHON names a Python that has it. Its columns stay empty"
   printf '\nPyTorch is not there, so its columns are empty.\n' >>"$work/sections"
-  python=none
 fi
 graphs=compile-reduce-overhead+channels-last+fused
-compare() {  # NAME LIMIT MORE_RUNGS...: of $workload
+compare() {  # NAME LIMIT RUNGS...: of $workload
   stage_name=$1 stage_limit=$2
   shift 2
   stage "$stage_name" "$stage_limit" "$root/bench/compare" --device cuda --machine device --output "$work/compare" \
-    --build "$build" --python "$python" --pairs 5 --starts 1 --workloads "$workload" ${data:+--data "$data"} \
-    --rungs eager channels-last+fused tf32+channels-last+fused bf16+channels-last+fused "$@"
+    --build "$build" --python "$python" --pairs 3 --seconds 0.1 --starts 1 --data '' --workloads "$workload" --rungs "$@"
 }
 workloads='mnist-mlp seed-resnet18 cifar-resnet18 frost-resnet20'
-for workload in $workloads; do compare "$workload" 60; done
+for workload in $workloads; do
+  compare "$workload" 75 eager tf32+channels-last+fused bf16+channels-last+fused
+done
 if [ "$python" != none ]; then
   for workload in $workloads; do
-    compare "$workload, with CUDA graphs" 150 $graphs tf32+$graphs bf16+$graphs
+    compare "$workload, with CUDA graphs" 150 eager $graphs bf16+$graphs
   done
 fi
 

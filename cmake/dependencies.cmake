@@ -24,11 +24,14 @@ function(taut_fetch_headers target name url sha256)
 endfunction()
 
 # Downloads the archive of an optional library and sets <name>_archive to it, or to nothing where nobody answers and
-# `mode` is AUTO. A source tree that the user names (FETCHCONTENT_SOURCE_DIR_<NAME>) needs no download.
+# `mode` is AUTO: then it is not tried again in this build tree, since waiting for nobody takes long. A source tree that
+# the user names (FETCHCONTENT_SOURCE_DIR_<NAME>) needs no download.
 function(taut_download name mode url)
   string(TOUPPER ${name} upper)
   set(archive ${CMAKE_BINARY_DIR}/_deps/${name}.tar.gz)
-  if(NOT EXISTS ${archive} AND NOT FETCHCONTENT_SOURCE_DIR_${upper})
+  if(TAUT_${upper}_UNREACHABLE AND mode STREQUAL "AUTO" AND NOT FETCHCONTENT_SOURCE_DIR_${upper})
+    set(archive "")
+  elseif(NOT EXISTS ${archive} AND NOT FETCHCONTENT_SOURCE_DIR_${upper})
     message(STATUS "Fetching ${name}, which is not installed")
     file(DOWNLOAD ${url} ${archive}.part STATUS status INACTIVITY_TIMEOUT 10)
     list(GET status 0 code)
@@ -42,7 +45,8 @@ function(taut_download name mode url)
       if(mode STREQUAL "ON")
         message(FATAL_ERROR "TAUT_${upper}=ON, but ${failure}")
       endif()
-      message(STATUS "${failure}")
+      message(STATUS "${failure}; `cmake --fresh` tries again")
+      set(TAUT_${upper}_UNREACHABLE TRUE CACHE INTERNAL "")
     endif()
   endif()
   set(${name}_archive "${archive}" PARENT_SCOPE)

@@ -96,29 +96,13 @@ def sides_of(taut, python, workload, threads, options, exchange, scratch):
     return sides
 
 
-def run(taut, python, workload, threads, options, scratch):
+def run(taut, python, workload, threads, options, scratch, publish):
+    """Measures a workload. `publish` is called with the results so far each time that there are more of them."""
     exchange = scratch / workload
     write_exchange(taut, workload, exchange, count=COMPARED_STEPS)
     sides = sides_of(taut, python, workload, threads, options, exchange, scratch)
     training = [side for side in sides if trains(side)]
-    try:
-        start_up(training, options)
-        losses(training)
-        steps(training, options.pairs)
-        for side in training:
-            side.result["memory"] = side.ask("memory", do="memory")
-        if options.data:
-            passes(training, workload, options)
-        for side in sides:
-            if side not in training:
-                side.first_step()
-        for batch in BATCHES:
-            inference([side for side in sides if infers(side)], batch, options.pairs)
-    finally:
-        for side in sides:
-            side.close()
-    cpu = options.device == "cpu"
-    return {
+    result = {
         "workload": workload,
         "threads": threads,
         "device": options.device,
@@ -126,9 +110,32 @@ def run(taut, python, workload, threads, options, scratch):
         "commit": environment.commit(),
         "sides": {side.name: side.result for side in sides},
         "pairs": options.pairs,
-        "profile": profile_of(taut, workload, threads, exchange) if cpu else None,
-        "double": double_parity(taut, python, workload, threads, scratch) if cpu and not options.quick else None,
+        "profile": None,
+        "double": None,
     }
+    try:
+        start_up(training, options)
+        losses(training)
+        steps(training, options)
+        for side in training:
+            side.result["memory"] = side.ask("memory", do="memory")
+        publish(result)
+        if options.data:
+            passes(training, workload, options)
+        for side in sides:
+            if side not in training:
+                side.first_step()
+        for batch in BATCHES:
+            inference([side for side in sides if infers(side)], batch, options)
+            publish(result)
+    finally:
+        for side in sides:
+            side.close()
+    if options.device == "cpu":
+        result["profile"] = profile_of(taut, workload, threads, exchange)
+        if not options.quick:
+            result["double"] = double_parity(taut, python, workload, threads, scratch)
+    return result
 
 
 def profile_of(taut, workload, threads, exchange):
@@ -184,15 +191,15 @@ def count_for(side, target, **request):
     return max(1, round(target * 2 / answer["seconds"])) if answer else 1
 
 
-def steps(sides, pairs):
-    counts = {side.name: count_for(side, 0.4, do="steps") for side in sides}
-    in_turn(sides, pairs, "step", lambda side: per_call(side, counts[side.name], do="steps"))
+def steps(sides, options):
+    counts = {side.name: count_for(side, options.seconds, do="steps") for side in sides}
+    in_turn(sides, options.pairs, "step", lambda side: per_call(side, counts[side.name], do="steps"))
 
 
-def inference(sides, batch, pairs):
+def inference(sides, batch, options):
     key = f"infer {batch}"
-    counts = {side.name: count_for(side, 0.3, do="infer", batch=batch) for side in sides}
-    in_turn(sides, pairs, key, lambda side: per_call(side, counts[side.name], do="infer", batch=batch))
+    counts = {side.name: count_for(side, options.seconds, do="infer", batch=batch) for side in sides}
+    in_turn(sides, options.pairs, key, lambda side: per_call(side, counts[side.name], do="infer", batch=batch))
     reference = sides[0].ask(key, do="infer", batch=batch, count=1)
     for side in sides:
         answer = side.ask(key, do="infer", batch=batch, count=1)

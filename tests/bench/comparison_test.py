@@ -20,7 +20,7 @@ for line in sys.stdin:
     request = json.loads(line)
     if request["do"] == "die":
         sys.exit(3)
-    print(json.dumps({"error": "no"} if request["do"] == "fail" else {"seconds": 0.5, "losses": [1.0]}), flush=True)
+    print(json.dumps({"error": "no"} if request["do"] == "fail" else {"seconds": 0.5, "losses": [1.0], "logits": [1.0]}), flush=True)
 """
 COMMAND = [sys.executable, "-c", ECHO]
 
@@ -121,6 +121,18 @@ class Devices(unittest.TestCase):
         names = [side.name for side in self.sides_of("mnist-mlp", "cuda")]
         self.assertEqual(names, [*(f"taut{p}{g}" for g in ("", " graph") for p in ("", " tf32", " bf16")), "eager", "tf32+fused"])
         self.assertEqual(len(self.sides_of("cifar-resnet18", "cpu")), 4)
+
+    def test_publishes_what_there_is_so_far(self):
+        options = SimpleNamespace(device="cuda", rungs=[], pairs=2, starts=1, seconds=1.0, data=None, quick=True)
+        published = []
+        with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
+            result = measure.run(
+                COMMAND, None, "mnist-mlp", 1, options, Path(scratch), lambda r: published.append(set(r["sides"]["taut"]))
+            )
+        self.assertEqual(published[0], {"start_up", "losses", "step", "memory"})
+        self.assertEqual(published[1] - published[0], {"infer 1", "logits 1"})
+        self.assertEqual(published[-1], set(result["sides"]["taut"]))
+        self.assertEqual(result["sides"]["taut graph"]["step"], [0.5 / 4] * 2)  # two steps took half of the second
 
     def test_a_missing_peer_is_said(self):
         with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(io.StringIO()) as said:

@@ -5,7 +5,7 @@ command -v python3 > /dev/null || { echo "there is no python3"; exit 77; }
 script=$TAUT_SOURCE_DIR/bench/device.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PYTHONDONTWRITEBYTECODE=1 HOME="$work" TAUT_BUILD_DIR="$work/build" TAUT_DATA_DIR="$work" PATH="$work/bin:$PATH"
+export PYTHONDONTWRITEBYTECODE=1 HOME="$work" TAUT_BUILD_DIR="$work/build" TAUT_DATA_DIR="$work" TAUT_PYTORCH_PYTHON=none PATH="$work/bin:$PATH"
 results=$work/new/results.md
 
 fail() {
@@ -55,6 +55,14 @@ reports '^| frost-resnet20 | passed |'
 reports '^PyTorch is not there'
 reports '^### cifar-resnet18 on a GPU'
 reports '^| \*\*taut tf32\*\* |'
+
+[ -s "${results%.md}.json" ] || fail 'all measurements are not beside the results'
+
+# A network that has not learnt is told apart.
+printf '#!/bin/sh\necho "test accuracy 11%% by $*"\n' | program build/examples/cifar10
+run 1
+reports '^| CIFAR-10, an epoch | FAILED with status 1 |'
+reports '^expected a test accuracy of 25% at least'
 
 # One that hangs leaves no time for the others here.
 printf '#!/bin/sh\nsleep 60\n' | program build/examples/mnist
