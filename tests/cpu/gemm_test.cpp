@@ -66,17 +66,43 @@ template <class E> struct Problem {
     c.assign(static_cast<std::size_t>(g.batch * g.m * g.n), std::numeric_limits<E>::quiet_NaN());
   }
 
-  void run(Engine engine) {
+  /// Returns whether that took care of the ReLU.
+  bool run(Engine engine) {
     const E* const row = with_bias ? bias.data() : nullptr;
-    if (engine == Engine::portable) return taut::cpu::gemm_portable(g, a.data(), b.data(), row, c.data());
+    if (engine == Engine::portable)
+      return taut::cpu::gemm_portable(g, a.data(), b.data(), row, c.data()), true;
 #if TAUT_HAS_ONEDNN
     // oneDNN itself knows neither double nor empty products, nor a batch of one product only.
     if constexpr (std::is_same_v<E, float>)
       if (engine == Engine::onednn && g.k > 0 && !c.empty() &&
           !(g.batch > 1 && g.stride_a == 0 && g.stride_b == 0))
-        return taut::cpu::gemm_onednn(g, a.data(), b.data(), row, c.data());
+        return taut::cpu::gemm_onednn(g, a.data(), b.data(), row, c.data()), false;
 #endif
-    taut::cpu::gemm(g, a.data(), b.data(), row, c.data());
+    return taut::cpu::gemm(g, a.data(), b.data(), row, c.data());
+  }
+
+  /// Runs again, with ReLU where the engine has it, and compares with what there is now.
+  void expect_relu(Engine engine) {
+    auto expected = std::exchange(c, std::vector<E>(c.size(), std::numeric_limits<E>::quiet_NaN()));
+    g.relu = engine != Engine::onednn;
+    if (run(engine) && g.relu)
+      for (E& value : expected) value = value <= E(0) ? E(0) : value;
+    g.relu = false;
+    EXPECT_EQ(c, expected) << describe(g);
+  }
+
+  /// Runs the portable kernel with B packed beforehand.
+  void expect_packed() {
+    const auto plain = std::exchange(c, std::vector<E>(c.size(), std::numeric_limits<E>::quiet_NaN()));
+    std::vector<E> packed(static_cast<std::size_t>(taut::cpu::packed_size<E>(g)));
+    taut::cpu::pack_columns(g, b.data(), packed.data());
+    g.packed_b = true;
+    taut::cpu::gemm_portable(g, a.data(), packed.data(), with_bias ? bias.data() : nullptr, c.data());
+    g.packed_b = false;
+    EXPECT_EQ(first_fault(), "");
+    if (!taut::cpu::blocked::takes_dots(g)) {
+      EXPECT_EQ(c, plain) << describe(g);
+    }
   }
 
   /// The first element that is off by more than rounding of k products can explain; empty if there is none.
@@ -130,6 +156,11 @@ void check_all_layouts(std::int64_t batch, std::int64_t m, std::int64_t n, std::
       problem.c.assign(problem.c.size(), std::numeric_limits<E>::quiet_NaN());
       problem.run(engine);
       EXPECT_EQ(problem.first_fault(), "");
+      problem.expect_relu(engine);
+      if (engine == Engine::portable && batch == 1) {
+        problem.run(engine);
+        problem.expect_packed();
+      }
     });
   }
 }
@@ -172,6 +203,7 @@ TEST_F(GemmTest, EmptySumsGiveTheBiasOrZeros) {
       Problem<float> problem({.batch = 2, .m = 3, .n = 4, .k = 0}, false, false, bias);
       problem.run(engine);
       EXPECT_EQ(problem.first_fault(), "");
+      problem.expect_relu(engine);
     }
     for (const Gemm& g : {Gemm{.m = 0, .n = 4, .k = 3}, Gemm{.m = 4, .n = 0, .k = 3},
                           Gemm{.batch = 0, .m = 4, .n = 4, .k = 3}}) {
@@ -194,11 +226,14 @@ TEST_F(GemmTest, NanAndInfinityPropagateThroughZeros) {
         problem.a.assign(problem.a.size(), 0.0f);
         problem.b[0] = nan;                          // B[0, 0]: column 0 of C
         problem.b[problem.b.size() - 1] = infinity;  // B[size - 1, size - 1]: the last column
-        problem.run(engine);
-        for (std::int64_t i = 0; i < size; ++i) {
-          EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size)]));
-          EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size + size - 1)]));
-          EXPECT_EQ(problem.c[std::size_t(i * size + 1)], 0.0f);
+        for (const bool relu : {false, true}) {
+          problem.g.relu = relu && engine != Engine::onednn;
+          problem.run(engine);
+          for (std::int64_t i = 0; i < size; ++i) {
+            EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size)]));
+            EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size + size - 1)]));
+            EXPECT_EQ(problem.c[std::size_t(i * size + 1)], 0.0f);
+          }
         }
       }
   });

@@ -18,5 +18,30 @@ TEST(Linear, EndsWithAFunctionWithAndWithoutABias) {
   }
 }
 
+TEST(Linear, PacksWeightsThatAreUsedAgainBeforeTheyChange) {
+  Rng rng{1};
+  const auto x = CpuArray::normal({37, 50}, 0, 1, rng);
+  auto layer = nn::Linear<CpuArray>::make(50, 40, rng);
+  const auto packed_in = [&](int calls) {
+    const auto start = cpu::conversions().kernels;
+    for (int i = 0; i < calls; ++i) layer(x);
+    return cpu::conversions().kernels - start;
+  };
+  const auto first = layer(x).to_host();
+  EXPECT_EQ(packed_in(3), 1);
+  EXPECT_EQ(layer(x).to_host(), first);
+  EXPECT_EQ(layer.relu(x).to_host(), relu(layer(x)).to_host());
+  layer.weight = std::move(layer.weight) * 2.0f;  // in place
+  layer.bias = std::move(*layer.bias) * 2.0f;
+  EXPECT_EQ(packed_in(1), 0);
+  EXPECT_EQ(packed_in(3), 1);
+  const auto doubled = layer(x).to_host();
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(doubled[i], 2 * first[i]);
+  const auto fresh = layer;  // shares the weights, and what is kept with them
+  const auto start = cpu::conversions().kernels;
+  fresh(x);
+  EXPECT_EQ(cpu::conversions().kernels, start);
+}
+
 }  // namespace
 }  // namespace taut::test

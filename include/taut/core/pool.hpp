@@ -320,6 +320,20 @@ class Buffer {
   /// or released. Several threads may do so at once.
   void keep_form(const FormKey& key, Buffer other) const;
 
+  /// The form under `key`, which is made by `make()` and kept at the second call: what is used once before
+  /// the contents change is not worth it. An empty handle at the first.
+  template <class F> Buffer form_if_reused(const FormKey& key, const F& make) const {
+    Buffer found = form(key);
+    if (found) return found;
+    FormKey used_before = key;
+    used_before.layout = ~key.layout;
+    if (form(used_before))
+      keep_form(key, found = make());
+    else
+      keep_form(used_before, allocate(0));
+    return found;
+  }
+
   /// Must be called before this memory is written to: drops the kept forms, which would be out of date.
   void drop_forms() const noexcept {
     if (block_ != nullptr) Pool::drop_forms(block_);

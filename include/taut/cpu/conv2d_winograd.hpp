@@ -173,23 +173,16 @@ inline void transform_kernels(const Problem& p, const float* w, float* u) {
 /// training there is none, and they are four times as large.
 inline Buffer transformed(const Problem& p, const CpuArray& kernels) {
   constexpr std::uint64_t number = std::uint64_t{1} << 16;  // above those of oneDNN's layouts
-  const auto key = [&](std::uint64_t layout) {
-    FormKey result{layout, {}};
-    std::copy(kernels.shape().begin(), kernels.shape().end(), result.extents);
-    return result;
+  FormKey key{number + p.turned, {}};
+  std::copy(kernels.shape().begin(), kernels.shape().end(), key.extents);
+  const auto make = [&] {
+    taut::cpu::detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
+    auto form = Buffer::allocate(static_cast<std::size_t>(places * p.kernel_step()) * sizeof(float));
+    transform_kernels(p, kernels.data(), reinterpret_cast<float*>(form.data()));
+    return form;
   };
-  const FormKey own = key(number + p.turned), used_before = key(number + 2 + p.turned);
-  const Buffer& from = kernels.buffer();
-  Buffer form = from.form(own);
-  if (form) return form;
-  taut::cpu::detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
-  form = Buffer::allocate(static_cast<std::size_t>(places * p.kernel_step()) * sizeof(float));
-  transform_kernels(p, kernels.data(), reinterpret_cast<float*>(form.data()));
-  if (from.form(used_before))
-    from.keep_form(own, form);
-  else
-    from.keep_form(used_before, Buffer::allocate(0));
-  return form;
+  const Buffer kept = kernels.buffer().form_if_reused(key, make);
+  return kept ? kept : make();
 }
 
 /// The transforms of some tiles: `from` and `to` [place][tile][channel] of the two images.

@@ -29,6 +29,8 @@ struct Gemm {
   bool transpose_a = false, transpose_b = false;
   /// Elements between the items of a batch; 0 where the whole batch shares the operand.
   std::int64_t stride_a = 0, stride_b = 0;
+  bool relu = false;      ///< elements of C up to 0 become 0; NaN stays
+  bool packed_b = false;  ///< B is what `pack_columns` made of it
 
   friend bool operator==(const Gemm&, const Gemm&) = default;
 };
@@ -98,10 +100,11 @@ template <class E> void multiply_panel(std::int64_t m, std::int64_t n, Tile<E> t
   }
 }
 
-/// C = A B + bias on one thread; k > 0.
+/// C = A B + bias on one thread, and of that the ReLU if it is wanted; k > 0. `panel` is the number of
+/// elements from one panel of B to the next where it is packed, else 0.
 template <class E>
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E> b, const E* bias, E* c,
-              std::int64_t c_row) {
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E> b, std::int64_t panel,
+              const E* bias, E* c, std::int64_t c_row, bool relu) {
   using S = Sizes<E>;
   Workspace<E>& space = workspace<E>();
   const std::int64_t k_step = balanced(k, S::k_block, S::lanes), m_step = balanced(m, S::m_block, S::height);
@@ -112,14 +115,16 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E>
       const View<E> last_rows = odd ? pack_rows(a.at(i + height - odd, p), odd, depth, space.a) : View<E>{};
       for (std::int64_t j = 0; j < n; j += S::width) {
         const std::int64_t width = std::min(S::width, n - j);
-        Tile<E> tile{depth, a.at(i, p), b.at(p, j), nullptr, 0, c + i * c_row + j, c_row};
+        const View<E> columns = panel ? View<E>{b.data + j / S::width * panel, S::width, 1} : b.at(0, j);
+        Tile<E> tile{depth, a.at(i, p), columns.at(p, 0), nullptr, 0, c + i * c_row + j, c_row};
+        tile.relu = relu && p + depth == k;
         if (p > 0) {
           tile.init = tile.c;
           tile.init_row = c_row;
         } else if (bias) {
           tile.init = bias + j;
         }
-        if (b.column != 1 || width % S::lanes) {
+        if (!panel && (b.column != 1 || width % S::lanes)) {
           pack_panel(tile.b, depth, width, space.b);
           tile.b = {space.b, S::width, 1};
         }
@@ -130,11 +135,14 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E>
 
 /// Whether C = op(A) op(B) is computed by `multiply_by_dots`. (Measured with AVX-512: m x 784 x 128
 /// takes 4.6, 5.0 and 7.3 us for 1 to 3 rows, against 15.7.)
-inline bool takes_dots(const Gemm& g) { return g.m <= 4 && g.transpose_b && (!g.transpose_a || g.m == 1); }
+inline bool takes_dots(const Gemm& g) {
+  return g.m <= 4 && g.transpose_b && !g.packed_b && (!g.transpose_a || g.m == 1);
+}
 
 /// The products of a row with N columns, both contiguous, the columns `step` apart.
 template <int N, class E>
-void dot_columns(std::int64_t k, const E* row, const E* columns, std::int64_t step, const E* bias, E* c) {
+void dot_columns(std::int64_t k, const E* row, const E* columns, std::int64_t step, const E* bias, E* c,
+                 bool relu) {
   constexpr std::int64_t lanes = Sizes<E>::lanes;
   Vector<E> sums[N] = {};
   std::int64_t p = 0;
@@ -147,21 +155,22 @@ void dot_columns(std::int64_t k, const E* row, const E* columns, std::int64_t st
     E total = bias ? bias[j] : E(0);
     for (std::int64_t l = 0; l < lanes; ++l) total += sums[j][l];
     for (std::int64_t q = p; q < k; ++q) total += row[q] * columns[j * step + q];
-    c[j] = total;
+    c[j] = relu && total <= E(0) ? E(0) : total;
   }
 }
 
-/// C = A B + bias on one thread, for few rows of A with k contiguous, and B with k contiguous.
+/// The same for few rows of A with k contiguous, and B with k contiguous.
 template <class E>
 void multiply_by_dots(std::int64_t m, std::int64_t n, std::int64_t k, const E* a, const E* b, const E* bias,
-                      E* c, std::int64_t c_row) {
+                      E* c, std::int64_t c_row, bool relu) {
   constexpr int at_once = 8;  // enough chains to hide the latency of multiply-adds
   for (std::int64_t j = 0, step; j < n; j += step) {
     const bool many = j + at_once <= n;
     step = many ? at_once : 1;
     for (std::int64_t i = 0; i < m; ++i)
       (many ? dot_columns<at_once, E> : dot_columns<1, E>)(k, a + i * k, b + j * k, k,
-                                                           bias ? bias + j : nullptr, c + i * c_row + j);
+                                                           bias ? bias + j : nullptr, c + i * c_row + j,
+                                                           relu);
   }
 }
 
@@ -205,14 +214,38 @@ inline std::pair<std::int64_t, std::int64_t> part_of(std::int64_t n, std::int64_
 /// saves.
 inline constexpr std::int64_t products_per_thread = std::int64_t{1} << 17;
 
+/// How the elements of op(B) lie, if it is not packed.
+template <class E> View<E> columns_of(const Gemm& g, const E* b) {
+  return {b, g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1};
+}
+
 }  // namespace blocked
 
-/// C = op(A) op(B) + bias like `gemm`, always by the library's own kernel.
+/// How many elements `pack_columns` writes.
+template <class E> std::int64_t packed_size(const Gemm& g) {
+  return blocked::padded(g.n, blocked::Sizes<E>::width) * g.k;
+}
+
+/// Packs the whole of op(B), of a batch of 1, for products that take it several times.
+template <class E> void pack_columns(const Gemm& g, const E* b, E* to) {
+  constexpr auto width = blocked::Sizes<E>::width;
+  const auto columns = blocked::columns_of(g, b);
+  parallel_for((g.n + width - 1) / width, 1 + default_grain / (1 + g.k * width),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto j = begin * width; j < std::min(g.n, end * width); j += width)
+                   blocked::pack_panel(columns.at(0, j), g.k, std::min(width, g.n - j), to + j * g.k);
+               });
+}
+
+/// C = op(A) op(B) + bias, and of that the ReLU if it is wanted, like `gemm`, always by the library's own
+/// kernel.
 template <class E> void gemm_portable(const Gemm& g, const E* a, const E* b, const E* bias, E* c) {
+  using S = blocked::Sizes<E>;
   if (g.batch <= 0 || g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0) {
     for (std::int64_t i = 0; i < g.batch * g.m; ++i)
-      for (std::int64_t j = 0; j < g.n; ++j) c[i * g.n + j] = bias ? bias[j] : E(0);
+      for (std::int64_t j = 0; j < g.n; ++j)
+        c[i * g.n + j] = !bias || (g.relu && bias[j] <= E(0)) ? E(0) : bias[j];
     return;
   }
   const std::int64_t products = g.batch * g.m * g.n * g.k;
@@ -227,17 +260,19 @@ template <class E> void gemm_portable(const Gemm& g, const E* a, const E* b, con
       const std::int64_t item = task / cells, cell = task % cells;
       const auto [i0, i1] = blocked::part_of(g.m, blocked::tile_unit, grid.rows, cell / grid.columns);
       const auto [j0, j1] =
-          blocked::part_of(g.n, blocked::Sizes<E>::lanes, grid.columns, cell % grid.columns);
+          blocked::part_of(g.n, g.packed_b ? S::width : S::lanes, grid.columns, cell % grid.columns);
       const blocked::View<E> item_a{a + item * g.stride_a, g.transpose_a ? 1 : g.k, g.transpose_a ? g.m : 1};
-      const blocked::View<E> item_b{b + item * g.stride_b, g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1};
+      const blocked::View<E> item_b = g.packed_b ? blocked::View<E>{b + j0 * g.k, S::width, 1}
+                                                 : blocked::columns_of(g, b + item * g.stride_b).at(0, j0);
       if (i0 >= i1 || j0 >= j1) continue;
       E* const out = c + (item * g.m + i0) * g.n + j0;
       const E* const added = bias ? bias + j0 : nullptr;
       if (dots)
-        blocked::multiply_by_dots(i1 - i0, j1 - j0, g.k, item_a.at(i0, 0).data, item_b.at(0, j0).data, added,
-                                  out, g.n);
+        blocked::multiply_by_dots(i1 - i0, j1 - j0, g.k, item_a.at(i0, 0).data, item_b.data, added, out, g.n,
+                                  g.relu);
       else
-        blocked::multiply(i1 - i0, j1 - j0, g.k, item_a.at(i0, 0), item_b.at(0, j0), added, out, g.n);
+        blocked::multiply(i1 - i0, j1 - j0, g.k, item_a.at(i0, 0), item_b, g.packed_b ? g.k * S::width : 0,
+                          added, out, g.n, g.relu);
     }
   });
 }

@@ -48,7 +48,8 @@ template <class E> struct View {
   View at(std::int64_t i, std::int64_t j) const { return {data + i * row + j * column, row, column}; }
 };
 
-/// One tile of C = init + A B. `init` may be null; with a row stride of 0 it is one row for all.
+/// One tile of C = init + A B. `init` may be null; with a row stride of 0 it is one row for all. With `relu`,
+/// elements up to 0 become 0.
 template <class E> struct Tile {
   std::int64_t k;
   View<E> a, b;
@@ -56,6 +57,7 @@ template <class E> struct Tile {
   std::int64_t init_row;
   E* c;
   std::int64_t c_row;
+  bool relu = false;
 };
 
 /// Computes a tile of H rows and V vectors; the columns of B must be contiguous.
@@ -90,6 +92,13 @@ template <class E, int H, int V> void multiply_tile(const Tile<E>& tile) {
       }
       rows[u] += a.column;
     }
+  }
+  if (tile.relu) {
+    const Vector<E> zero{};
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sum[i][v] = sum[i][v] <= zero ? zero : sum[i][v];
   }
 #pragma GCC unroll 16
   for (int i = 0; i < H; ++i)

@@ -3,6 +3,7 @@
 
 #include "../op/matmul.hpp"
 #include "array.hpp"
+#include "elementwise.hpp"
 #include "gemm.hpp"
 #include "movement.hpp"
 
@@ -41,17 +42,48 @@ BasicCpuArray<E> eval(const op::Matmul& op, const BasicCpuArray<E>& a, const Bas
   return out;
 }
 
+namespace cpu {
+
+/// x Wᵀ + bias, of the given shape, and of that the ReLU if it is wanted. Weights that are used again before
+/// they change are packed for that, and kept with them.
+template <class E>
+BasicCpuArray<E> linear_layer(const Shape& shape, const BasicCpuArray<E>& x, const BasicCpuArray<E>& weight,
+                              const BasicCpuArray<E>& bias, bool relu) {
+  auto out = BasicCpuArray<E>::uninitialized(shape);
+  Gemm product{.m = shape[-1] > 0 ? shape.size() / shape[-1] : 0,
+               .n = weight.shape()[0],
+               .k = weight.shape()[1],
+               .transpose_b = true,
+               .relu = relu};
+  const E* columns = weight.data();
+  Buffer packed;
+  if (product.m * product.n * product.k > 0 && !blocked::takes_dots(product) && !takes_onednn<E>(product)) {
+    constexpr std::uint64_t number = std::uint64_t{1} << 41;  // above those of trimmed kernels
+    packed = weight.buffer().form_if_reused({number, {product.n, product.k}}, [&] {
+      detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
+      auto form = Buffer::allocate(static_cast<std::size_t>(packed_size<E>(product)) * sizeof(E));
+      pack_columns(product, columns, reinterpret_cast<E*>(form.data()));
+      return form;
+    });
+    product.packed_b = bool(packed);
+    if (packed) columns = reinterpret_cast<const E*>(packed.data());
+  }
+  const bool ended = gemm(product, x.data(), columns, bias.data(), out.mutable_data());
+  return ended ? out : eval(op::Relu{}, std::move(out));
+}
+
+}  // namespace cpu
+
 template <class E>
 BasicCpuArray<E> eval(const op::Linear& op, const BasicCpuArray<E>& x, const BasicCpuArray<E>& weight,
                       const BasicCpuArray<E>& bias) {
-  const Shape shape = op.shape(x.shape(), weight.shape(), bias.shape());
-  auto out = BasicCpuArray<E>::uninitialized(shape);
-  const cpu::Gemm product{.m = shape[-1] > 0 ? shape.size() / shape[-1] : 0,
-                          .n = weight.shape()[0],
-                          .k = weight.shape()[1],
-                          .transpose_b = true};
-  cpu::gemm(product, x.data(), weight.data(), bias.data(), out.mutable_data());
-  return out;
+  return cpu::linear_layer(op.shape(x.shape(), weight.shape(), bias.shape()), x, weight, bias, false);
+}
+
+template <class E>
+BasicCpuArray<E> eval(const op::LinearThen<op::Relu>& op, const BasicCpuArray<E>& x,
+                      const BasicCpuArray<E>& weight, const BasicCpuArray<E>& bias) {
+  return cpu::linear_layer(op.shape(x.shape(), weight.shape(), bias.shape()), x, weight, bias, true);
 }
 
 }  // namespace taut
