@@ -346,6 +346,16 @@ TEST(Conv2d, KeepsTransformedKernelsFromTheSecondUseOn) {
   EXPECT_EQ(conversions_of(4), 2);
 }
 
+// A trial would convert the kernels for both.
+TEST(Conv2d, TriesNoWinogradWhereItsKernelsOutweighTheImages) {
+  const Algorithm scope(cpu::ConvAlgorithm::automatic);
+  Rng rng{1};
+  const auto x = Float::normal({1, 128, 4, 4}, 0, 1, rng), w = Float::normal({128, 128, 3, 3}, 0, 1, rng);
+  const auto start = cpu::conversions().kernels;
+  conv2d(x, w, {.padding = 1});
+  EXPECT_EQ(cpu::conversions().kernels, start + 1);
+}
+
 TEST(Conv2d, ConvertsKernelsOncePerUpdate) {
   // As they are, as a matrix, and without the places that only meet padding.
   for (const auto& [side, stride] : {std::pair{4, 1}, {1, 1}, {2, 2}}) {

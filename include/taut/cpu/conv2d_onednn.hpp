@@ -4,8 +4,8 @@
 //
 // Images are taken and given in the layout that both are fastest on, so that between convolutions nothing is
 // converted. Kernels are converted to what the algorithm wants, and what comes out is kept with them until an
-// optimizer changes them. Where Winograd's algorithm applies and is not sure to pay, it is timed against
-// oneDNN's direct one at the first use of a shape.
+// optimizer changes them. Where Winograd's algorithm applies and is neither sure to pay nor to lose, it is
+// timed against oneDNN's direct one at the first use of a shape.
 
 #include "conv2d_winograd.hpp"
 #include "conv_algorithm.hpp"
@@ -114,6 +114,8 @@ inline bool run_convolution(ConvCall call) {
   if (wanted != ConvAlgorithm::direct && !winograd_applies(call.key.geometry)) wanted = ConvAlgorithm::direct;
   if (wanted == ConvAlgorithm::automatic && winograd::pays(call.key.geometry))
     wanted = ConvAlgorithm::winograd;
+  if (wanted == ConvAlgorithm::automatic && winograd::loses(call.key.geometry))
+    wanted = ConvAlgorithm::direct;
   if (wanted == ConvAlgorithm::automatic) {
     auto& chosen = ChosenAlgorithms::global();
     wanted = chosen.find(call.key);
