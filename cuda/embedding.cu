@@ -43,11 +43,13 @@ __global__ void sum_named_row(std::int64_t count, std::int64_t rows, std::int64_
                               const std::int64_t* indices, E* to) {
   constexpr int warps = block_threads / warp_size;
   __shared__ unsigned named[warps];  // a bit for each of the positions at hand that has the block's index
-  const std::int64_t own = blockIdx.x, index = indices[own];
+  const auto positions = static_cast<unsigned>(count);  // blocks share the columns of one
+  const std::int64_t own = blockIdx.x % positions, index = indices[own];
   if (!is_row(index, rows)) return;
   const int lane = static_cast<int>(threadIdx.x) % warp_size,
             warp = static_cast<int>(threadIdx.x) / warp_size;
-  const std::int64_t column = (std::int64_t{blockIdx.y} * block_threads + threadIdx.x) * vector_size<E>;
+  const std::int64_t first = std::int64_t{blockIdx.x / positions} * block_threads;
+  const std::int64_t column = (first + threadIdx.x) * vector_size<E>;
   const bool aligned = n % vector_size<E> == 0 && vector_aligned(g, to);
   float sum[vector_size<E>] = {};
   for (std::int64_t begin = 0; begin < count; begin += block_threads) {
@@ -86,8 +88,8 @@ template <class E>
 void launch_embedding_gradient(std::int64_t count, std::int64_t rows, std::int64_t n, const E* g,
                                const std::int64_t* indices, E* to, Stream stream) {
   if (count * n == 0) return;
-  const dim3 grid(static_cast<unsigned>(count), blocks_for(n, block_threads * vector_size<E>));
-  launch(sum_named_row<E>, grid, block_threads, 0, stream, count, rows, n, g, indices, to);
+  const unsigned blocks = static_cast<unsigned>(count) * blocks_covering(n, block_threads * vector_size<E>);
+  launch(sum_named_row<E>, blocks, block_threads, 0, stream, count, rows, n, g, indices, to);
 }
 
 #define TAUT_INSTANTIATE(E)                                                                               \

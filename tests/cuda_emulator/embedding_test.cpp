@@ -37,6 +37,12 @@ TEST(CudaEmbedding, EqualsTheCpus) {
   compare_both(6, {4, 2056});
 }
 
+TEST(CudaEmbedding, TakesRowsOfManyMillions) {
+  // They are cut into more slices than a grid's second dimension has blocks; no row is named, to save time.
+  const auto g = CudaTensor::ones({1, (std::int64_t{1} << 26) + 3});
+  EXPECT_NO_THROW(eval(op::EmbeddingGradient{1}, g, CudaTensor::Index::full({1}, -1)));
+}
+
 TEST(CudaEmbedding, SumsInTheOrderOfThePositions) {
   // In any other order 1 would be lost in 2³⁰.
   const auto named = CudaTensor::Index::zeros({3});

@@ -32,6 +32,14 @@ TEST(CudaLayerNorm, EqualsTheCpus) {
   compare_all(array({300, 72}));
 }
 
+TEST(CudaLayerNorm, SumsMillionsOfColumns) {
+  // They do not divide into vectors, and take more blocks than kernels have that stride over the grid.
+  const Shape shape{2, (1 << 21) + 39};
+  const auto g = array(shape, 4), x = array(shape);
+  const auto sums = eval(op::LayerNormSums{}, on_device<float>(g), on_device<float>(x));
+  expect_close(sums.to_host(), eval(op::LayerNormSums{}, g, x).to_host(), 1e-3f, "layer_norm_sums");
+}
+
 TEST(CudaLayerNorm, TakesImagesWithTheChannelsLast) {
   const auto x = on_device<float>(array({2, 8, 3, 5}));
   const auto weight = on_device<float>(array({5}, 2)), bias = on_device<float>(array({5}, 3));

@@ -24,7 +24,7 @@ struct ColumnThreads {
     const std::int64_t vectors = columns / threads.width;
     while (threads.block.x < warp_size && threads.block.x < vectors) threads.block.x *= 2;
     threads.block.y = block_threads / threads.block.x;
-    threads.column_blocks = blocks_for(vectors, threads.block.x);
+    threads.column_blocks = blocks_covering(vectors, threads.block.x);
     return threads;
   }
 
@@ -130,8 +130,8 @@ void launch_sum_columns(const ColumnThreads& threads, std::int64_t rows, std::in
   with_width<E>(threads, [&](auto width) {
     launch(sum_columns<width(), Source>, grid, threads.block, 0, stream, rows, columns, source, sums);
   });
-  launch(finish_columns<Total, Finish>, blocks_for(columns, warp_size), dim3(warp_size, merging_threads), 0,
-         stream, groups, columns, static_cast<const Total*>(sums), finish);
+  launch(finish_columns<Total, Finish>, blocks_covering(columns, warp_size), dim3(warp_size, merging_threads),
+         0, stream, groups, columns, static_cast<const Total*>(sums), finish);
 }
 
 }  // namespace taut::cuda

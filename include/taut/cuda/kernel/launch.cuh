@@ -56,11 +56,14 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   if (code != 0) throw DeviceError("launch of a kernel", code);
 }
 
-/// How many blocks of `each` cover `count` elements, but not more than `most`, beyond which kernels that
-/// stride over the grid gain nothing.
+/// How many blocks of `each` cover `count` elements: for kernels that do not stride over the grid.
+constexpr unsigned blocks_covering(std::int64_t count, std::int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+/// As many, but not more than `most`, beyond which kernels that stride over the grid gain nothing.
 constexpr unsigned blocks_for(std::int64_t count, std::int64_t each, std::int64_t most = 1 << 16) {
-  const std::int64_t blocks = (count + each - 1) / each;
-  return static_cast<unsigned>(blocks < most ? blocks : most);
+  return (count + each - 1) / each < most ? blocks_covering(count, each) : static_cast<unsigned>(most);
 }
 
 /// The thread's position among all threads of a grid of one dimension, and the number of them: where a loop

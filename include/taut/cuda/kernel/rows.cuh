@@ -50,8 +50,8 @@ void launch_on_rows(std::int64_t rows, std::int64_t n, const Work& work, void* s
                   BlockTeam{}, rows, n, work);
   int lanes = 1;
   while (lanes < warp_size && lanes * vector_size<E> < n) lanes *= 2;
-  const auto blocks = static_cast<unsigned>((rows * lanes + block_threads - 1) / block_threads);
-  launch(work_on_rows<LaneTeam, Work>, blocks, block_threads, 0, stream, LaneTeam{lanes}, rows, n, work);
+  launch(work_on_rows<LaneTeam, Work>, blocks_covering(rows * lanes, block_threads), block_threads, 0, stream,
+         LaneTeam{lanes}, rows, n, work);
 }
 
 /// Calls visit(i, x[i …]) for the team's share of the vectors of a row; -∞ fills up the last one.
