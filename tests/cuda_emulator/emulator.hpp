@@ -78,6 +78,13 @@ Order order();
 /// Codes that launches return, as the device's.
 enum Code { success = 0, invalid_value = 1, invalid_configuration = 9 };
 
+/// What a code means, in the device's words.
+constexpr const char* meaning(int code) {
+  return code == invalid_configuration ? "invalid configuration argument"
+         : code == invalid_value       ? "invalid argument"
+                                       : "no error";
+}
+
 /// What is put into a stream, of which nothing is known but its address.
 using Work = std::function<void()>;
 

@@ -383,6 +383,16 @@ TEST(Launch, ThrowsWhereADeviceRefusesTheConfiguration) {
   EXPECT_EQ(code_of(1, 1, most_shared_bytes + 1), emulator::invalid_value);
 }
 
+TEST(Launch, SaysWhatTheDeviceSaysOfTheConfiguration) {
+  try {
+    launch(do_nothing, 0, 1, 0, nullptr);
+    ADD_FAILURE() << "the grid is empty";
+  } catch (const DeviceError& error) {
+    EXPECT_STREQ(error.what(),
+                 "cuda: invalid configuration argument (launch of a kernel failed with code 9)");
+  }
+}
+
 // Streams that are captured
 
 TEST(Launch, IsKeptWhileItsStreamIsCaptured) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
@@ -36,6 +37,20 @@ template <class T> __device__ T* dynamic_shared() {
 #endif
 }
 
+namespace detail {
+/// Throws what the device says of a launch that it refused. Its error is taken back, so that later calls do
+/// not report it.
+[[noreturn, gnu::cold]] inline void launch_error(int code) {
+#ifdef __CUDACC__
+  (void)cudaGetLastError();
+  const char* const meaning = cudaGetErrorString(static_cast<cudaError_t>(code));
+#else
+  const char* const meaning = emulator::meaning(code);
+#endif
+  throw DeviceError("launch of a kernel", code, std::string("cuda: ") + meaning);
+}
+}  // namespace detail
+
 /// Starts a kernel on a stream (a `cudaStream_t`), with `shared_bytes` of dynamic shared memory a block.
 /// Throws `DeviceError` where the device refuses the configuration, an empty grid among others: launchers
 /// return early when there is nothing to do.
@@ -53,7 +68,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   const int code = emulator::launch(grid, block, shared_bytes, stream,
                                     [=] { kernel(static_cast<Parameters>(arguments)...); });
 #endif
-  if (code != 0) throw DeviceError("launch of a kernel", code);
+  if (code != 0) detail::launch_error(code);
 }
 
 /// How many blocks of `each` cover `count` elements: for kernels that do not stride over the grid.
