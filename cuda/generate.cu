@@ -37,8 +37,10 @@ __global__ void uniform_kernel(std::int64_t n, float low, float high, Argument<R
     for (int k = 0; k < vector_size<E>; k += 4) {
       const auto words = numbers.block(static_cast<std::uint64_t>(i + k) / 4);
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        vector[k + j] = E(low + (high - low) * RandomStream::to_uniform(words[static_cast<unsigned>(j)]));
+      for (int j = 0; j < 4; ++j) {
+        const float number = RandomStream::to_uniform(words[static_cast<unsigned>(j)]);
+        vector[k + j] = E(RandomStream::affine(number, low, high - low));
+      }
     }
   });
 }
@@ -51,8 +53,8 @@ __global__ void normal_kernel(std::int64_t n, float mean, float deviation, Argum
 #pragma unroll
     for (int k = 0; k < vector_size<E>; k += 2) {
       const auto pair = numbers.normal_pair<float>(static_cast<std::uint64_t>(i + k) / 2);
-      vector[k] = E(mean + deviation * pair[0]);
-      vector[k + 1] = E(mean + deviation * pair[1]);
+      vector[k] = E(RandomStream::affine(pair[0], mean, deviation));
+      vector[k + 1] = E(RandomStream::affine(pair[1], mean, deviation));
     }
   });
 }

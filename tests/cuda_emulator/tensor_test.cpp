@@ -7,6 +7,7 @@
 #include <taut/cuda/cuda.hpp>
 #include <taut/interpret/grad.hpp>
 
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <thread>
@@ -61,6 +62,29 @@ TEST(CudaTensor, DrawsTheNumbersOfTheCpu) {
     const auto halves = Half::normal({n}, bfloat16(0.0f), bfloat16(1.0f), here).to_host();
     const auto floats = CpuArray::normal({n}, 0, 1, there).to_host();
     for (std::size_t i = 0; i < halves.size(); ++i) EXPECT_EQ(halves[i].bits, bfloat16(floats[i]).bits);
+  }
+}
+
+TEST(CudaTensor, DrawsTheNumbersOfTheCpuFromOtherRanges) {
+  // Numbers that bfloat16 has; the widths are no powers of two, by which all would be exact.
+  constexpr float low = -0.375f, high = 0.8125f, mean = 0.3125f, deviation = 0.7109375f;
+  for (const auto n : lengths) {
+    Rng here{13}, there{13};
+    const auto uniform = CpuArray::uniform({n}, low, high, there).to_host();
+    const auto normal = CpuArray::normal({n}, mean, deviation, there).to_host();
+    Rng halves = here;
+    EXPECT_EQ(CudaTensor::uniform({n}, low, high, here).to_host(), uniform);
+    EXPECT_EQ(CudaTensor::normal({n}, mean, deviation, here).to_host(), normal);
+    const auto expect_rounded = [](const Half& got, const std::vector<float>& expected) {
+      const auto values = got.to_host();
+      for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i].bits, bfloat16(expected[i]).bits);
+    };
+    expect_rounded(Half::uniform({n}, bfloat16(low), bfloat16(high), halves), uniform);
+    expect_rounded(Half::normal({n}, bfloat16(mean), bfloat16(deviation), halves), normal);
+
+    const auto numbers = Rng{13}.draw(static_cast<std::uint64_t>(n));
+    for (std::size_t i = 0; i < uniform.size(); ++i)
+      ASSERT_EQ(uniform[i], std::fma(high - low, numbers.uniform<float>(i), low)) << "is rounded once";
   }
 }
 

@@ -54,11 +54,15 @@ template <class E> class Strided : public taut::TensorBase {
   }
   static Strided uniform(const Shape& shape, E low, E high, taut::Rng& rng) {
     const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
-    return generate(shape, [&](std::uint64_t i) { return low + (high - low) * stream.uniform<E>(i); });
+    return generate(shape, [&](std::uint64_t i) {
+      return taut::RandomStream::affine(stream.uniform<E>(i), low, high - low);
+    });
   }
   static Strided normal(const Shape& shape, E mean, E deviation, taut::Rng& rng) {
     const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
-    return generate(shape, [&](std::uint64_t i) { return mean + deviation * stream.normal<E>(i); });
+    return generate(shape, [&](std::uint64_t i) {
+      return taut::RandomStream::affine(stream.normal<E>(i), mean, deviation);
+    });
   }
 
   const Shape& shape() const { return shape_; }

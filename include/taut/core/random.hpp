@@ -141,6 +141,12 @@ struct RandomStream {
     return static_cast<double>((std::uint64_t{upper} << 32 | lower) >> 11) * 0x1p-53;
   }
 
+  /// offset + scale x, rounded once: how numbers x of the distributions here become those of others, with the
+  /// same bits on every backend.
+  template <RandomElement E> static constexpr E affine(E x, E offset, E scale) {
+    return std::fma(scale, x, offset);
+  }
+
   /// Standard normal, always finite. Elements 2j and 2j + 1 are `normal_pair<E>(j)`.
   template <RandomElement E> constexpr E normal(std::uint64_t i) const {
     return normal_pair<E>(i / 2)[i % 2];

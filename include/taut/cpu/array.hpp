@@ -70,7 +70,7 @@ template <class E> class BasicCpuArray {
     cpu::byte_count(shape, sizeof(E));  // a shape that is refused draws nothing
     const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
     return generate(shape, [=](std::int64_t i) {
-      return low + (high - low) * stream.template uniform<E>(static_cast<std::uint64_t>(i));
+      return RandomStream::affine(stream.template uniform<E>(static_cast<std::uint64_t>(i)), low, high - low);
     });
   }
 
@@ -80,7 +80,7 @@ template <class E> class BasicCpuArray {
     const auto stream = rng.draw(static_cast<std::uint64_t>(shape.size()));
     return generate_parts(shape, [=](std::int64_t begin, std::int64_t end, E* to) {
       stream.normals(static_cast<std::uint64_t>(begin), static_cast<std::size_t>(end - begin), to + begin);
-      for (auto i = begin; i < end; ++i) to[i] = mean + deviation * to[i];
+      for (auto i = begin; i < end; ++i) to[i] = RandomStream::affine(to[i], mean, deviation);
     });
   }
 
