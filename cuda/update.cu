@@ -1,7 +1,7 @@
 // The optimizers' update rules (update.cuh has the kernel), and sums of squares for clipping: a block for
-// each chunk of a gradient, whose threads add float squares in an order that depends on the length alone. One
-// more block adds the sums, in double, and leaves the factor of clipping in the device's memory, where the
-// update finds it: the host need not wait.
+// each chunk of a gradient (kernel/chunks.cuh), whose threads add float squares in an order that depends on
+// the length alone. One more block adds the sums, in double, and leaves the factor of clipping in the
+// device's memory, where the update finds it: the host need not wait.
 
 #include "taut/cuda/update.cuh"
 
@@ -14,12 +14,14 @@ namespace taut::cuda {
 
 namespace {
 
-template <class E> __global__ void squares_kernel(std::int64_t n, const E* from, float* to) {
-  const std::int64_t begin = blockIdx.x * squares_chunk;
-  const std::int64_t end = begin + squares_chunk < n ? begin + squares_chunk : n;
+template <class E>
+__global__ void squares_kernel(const __grid_constant__ ChunkTable<Elements<E>, squares_chunk> table,
+                               float* to) {
+  const Chunk own = table.chunk(blockIdx.x);
+  const Elements<E>& from = table.items[own.item];
   float total = 0;
-  for (std::int64_t i = begin + threadIdx.x * vector_size<E>; i < end; i += blockDim.x * vector_size<E>) {
-    const Vector<E> values = load_vector(from + i, n - i);
+  for (auto i = own.begin + threadIdx.x * vector_size<E>; i < own.end; i += blockDim.x * vector_size<E>) {
+    const Vector<E> values = load_vector(from.data + i, from.size - i);
 #pragma unroll
     for (int k = 0; k < vector_size<E>; ++k) {
       const float value = static_cast<float>(values[k]);
@@ -42,9 +44,11 @@ __global__ void clip_kernel(std::int64_t count, const float* sums, float most, f
 
 }  // namespace
 
-template <class E> void launch_squares(std::int64_t n, const E* from, float* to, Stream stream) {
-  if (n > 0)
-    launch(squares_kernel<E>, blocks_for(n, squares_chunk, n), block_threads, 0, stream, n, from, to);
+template <class E> void launch_squares(const Elements<E>* items, int count, float* to, Stream stream) {
+  for_each_table<squares_chunk>(items, count, [&](const ChunkTable<Elements<E>, squares_chunk>& table) {
+    launch(squares_kernel<E>, table.blocks(), block_threads, 0, stream, table, to);
+    to += table.blocks();
+  });
 }
 
 void launch_clip(std::int64_t count, const float* sums, float most, float* norm, float* factor,
@@ -52,8 +56,8 @@ void launch_clip(std::int64_t count, const float* sums, float most, float* norm,
   launch(clip_kernel, 1, block_threads, 0, stream, count, sums, most, norm, factor);
 }
 
-template void launch_squares(std::int64_t, const float*, float*, Stream);
-template void launch_squares(std::int64_t, const bfloat16*, float*, Stream);
+template void launch_squares(const Elements<float>*, int, float*, Stream);
+template void launch_squares(const Elements<bfloat16>*, int, float*, Stream);
 
 }  // namespace taut::cuda
 

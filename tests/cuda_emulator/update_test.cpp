@@ -25,7 +25,7 @@ using Half = BasicCudaTensor<bfloat16>;
 /// More parameters than one launch takes, of sizes around those of vectors and chunks.
 std::vector<Shape> shapes() {
   std::vector<Shape> all{{0}, {1}, {3}, {4096}, {4097}, {3, 5, 2, 2}, {20000}, {0, 2}, {8, 3, 3, 3}};
-  for (std::int64_t n = 1; n < 120; ++n) all.push_back({n});
+  for (std::int64_t n = 1; n < 180; ++n) all.push_back({n});
   return all;
 }
 

@@ -3,18 +3,17 @@
 // includes this header and says `TAUT_CUDA_UPDATE(MyRule)`, outside of namespaces, has `MyRule` on
 // `CudaTensor`. The rule's call operator must be `constexpr`; compile with --expt-relaxed-constexpr.
 //
-// One launch updates as many parameters as its arguments can name, dozens. A block takes a chunk of one
-// parameter's elements, which it finds by the chunks that the parameters before it have; a thread, 4 elements
-// at a time of the parameter, the gradient and each state: 16 bytes of floats. All is computed in float, and
-// states are floats. Of a bfloat16 parameter it is the float master that is updated, and in the same pass the
-// parameter becomes what the master rounds to. Parameters, masters and states are updated in place. The rule
-// and the scale may be in the device's memory: the factor of clipping is computed there, and what a graph
-// replays takes the rule from there.
+// One launch updates as many parameters as its arguments can name, dozens (kernel/chunks.cuh). A block takes
+// a chunk of one parameter's elements; a thread, 4 elements at a time of the parameter, the gradient and each
+// state: 16 bytes of floats. All is computed in float, and states are floats. Of a bfloat16 parameter it is
+// the float master that is updated, and in the same pass the parameter becomes what the master rounds to.
+// Parameters, masters and states are updated in place. The rule and the scale may be in the device's memory:
+// the factor of clipping is computed there, and what a graph replays takes the rule from there.
 
-#include <algorithm>
 #include <type_traits>
 #include <utility>
 
+#include "kernel/chunks.cuh"
 #include "kernel/vector.cuh"
 #include "update_launch.hpp"
 
@@ -24,13 +23,7 @@ namespace detail {
 /// Elements that a block updates.
 inline constexpr int update_chunk = 4096;
 
-/// The parameters of one launch; kernels take 4 KiB of arguments, of which the rule has a part.
-template <class E, int States> struct UpdateTable {
-  static constexpr int capacity = 3072 / static_cast<int>(sizeof(UpdatePointers<E, States>) + 4);
-  UpdatePointers<E, States> items[capacity];
-  std::uint32_t first_block[capacity + 1];
-  int count = 0;
-};
+template <class E, int States> using UpdateTable = ChunkTable<UpdatePointers<E, States>, update_chunk>;
 
 /// What a thread updates at once.
 inline constexpr int update_width = vector_size<float>;
@@ -77,21 +70,11 @@ __device__ void update_vector(const Rule& rule, float scale, const UpdatePointer
 template <class Rule, class E, int States>
 __global__ void update_kernel(Argument<Rule> rule_argument, Argument<float> scale_argument,
                               const __grid_constant__ UpdateTable<E, States> table) {
-  int low = 0, high = table.count;  // the item is the last one that begins at this block or before
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    if (table.first_block[middle] <= blockIdx.x)
-      low = middle;
-    else
-      high = middle;
-  }
   const Rule rule = rule_argument.get();
   const float scale = scale_argument.get();
-  const UpdatePointers<E, States>& item = table.items[low];
-  const std::int64_t begin = std::int64_t{blockIdx.x - table.first_block[low]} * update_chunk;
-  const std::int64_t end = begin + update_chunk < item.size ? begin + update_chunk : item.size;
-  for (std::int64_t i = begin + threadIdx.x * update_width; i < end; i += blockDim.x * update_width)
-    update_vector(rule, scale, item, i, std::make_index_sequence<States>{});
+  const Chunk own = table.chunk(blockIdx.x);
+  for (std::int64_t i = own.begin + threadIdx.x * update_width; i < own.end; i += blockDim.x * update_width)
+    update_vector(rule, scale, table.items[own.item], i, std::make_index_sequence<States>{});
 }
 
 }  // namespace detail
@@ -99,20 +82,10 @@ __global__ void update_kernel(Argument<Rule> rule_argument, Argument<float> scal
 template <class Rule, class E>
 void launch_update(const Argument<Rule>& rule, const Argument<float>& scale,
                    const UpdatePointers<E, Rule::states>* items, int count, Stream stream) {
-  using Table = detail::UpdateTable<E, Rule::states>;
-  for (int begin = 0; begin < count; begin += Table::capacity) {
-    Table table;
-    std::uint32_t blocks = 0;
-    for (int k = begin; k < count && k < begin + Table::capacity; ++k) {
-      table.items[table.count] = items[k];
-      table.first_block[table.count++] = blocks;
-      blocks += static_cast<std::uint32_t>((items[k].size + detail::update_chunk - 1) / detail::update_chunk);
-    }
-    table.first_block[table.count] = blocks;
-    if (blocks > 0)
-      launch(detail::update_kernel<Rule, E, Rule::states>, blocks, block_threads, 0, stream, rule, scale,
-             table);
-  }
+  for_each_table<detail::update_chunk>(items, count, [&](const detail::UpdateTable<E, Rule::states>& table) {
+    launch(detail::update_kernel<Rule, E, Rule::states>, table.blocks(), block_threads, 0, stream, rule,
+           scale, table);
+  });
 }
 
 }  // namespace taut::cuda

@@ -34,17 +34,15 @@ template <class E> class optim::GradientNorm<BasicCudaTensor<E>> {
 
   /// Computes the norm, and the factor min(1, most / (norm + 1e-6)).
   template <class Items> Scale clip(const Items& items, double most) {
-    const auto chunks = [](const auto& item) {
-      return (item.gradient->shape().size() + cuda::squares_chunk - 1) / cuda::squares_chunk;
-    };
+    std::vector<cuda::Elements<E>> gradients;
     std::int64_t count = 0;
-    for (const auto& item : items) count += chunks(item);
-    auto sums = CudaTensor::uninitialized({count});
-    float* at = sums.mutable_data();
     for (const auto& item : items) {
-      cuda::launch_squares(item.gradient->shape().size(), item.gradient->data(), at, cuda::current_stream());
-      at += chunks(item);
+      gradients.push_back({item.gradient->data(), item.gradient->shape().size()});
+      count += cuda::squares_chunks(gradients.back().size);
     }
+    auto sums = CudaTensor::uninitialized({count});
+    cuda::launch_squares(gradients.data(), static_cast<int>(gradients.size()), sums.mutable_data(),
+                         cuda::current_stream());
     if (norm_.shape().size() == 0)
       norm_ = CudaTensor::uninitialized({}), factor_ = CudaTensor::uninitialized({});
     cuda::launch_clip(count, sums.data(), static_cast<float>(most), norm_.mutable_data(),

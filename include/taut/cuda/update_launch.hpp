@@ -27,11 +27,22 @@ template <class Rule, class E>
 void launch_update(const Argument<Rule>& rule, const Argument<float>& scale,
                    const UpdatePointers<E, Rule::states>* items, int count, Stream stream);
 
-/// Elements of a gradient that one partial sum of squares is of.
-inline constexpr std::int64_t squares_chunk = 16384;
+/// An array on the device.
+template <class E> struct Elements {
+  const E* data;
+  std::int64_t size;
+};
 
-/// Writes the sum of squares of each chunk of n elements, in order, for E float or bfloat16.
-template <class E> void launch_squares(std::int64_t n, const E* from, float* to, Stream stream);
+/// Elements of an array that one partial sum of squares is of.
+inline constexpr int squares_chunk = 16384;
+
+/// How many partial sums of squares an array has.
+constexpr std::int64_t squares_chunks(std::int64_t size) {
+  return (size + squares_chunk - 1) / squares_chunk;
+}
+
+/// Writes the sum of squares of each chunk of `count` arrays, in order, for E float or bfloat16.
+template <class E> void launch_squares(const Elements<E>* items, int count, float* to, Stream stream);
 
 /// Makes of `count` sums of squares the norm √Σ, and the factor min(1, most / (norm + 1e-6)), NaN if the norm
 /// is.
