@@ -1,7 +1,8 @@
-// How many kernels are launched.
+// What kernels have in common, and how many of them are launched.
 
 #include <gtest/gtest.h>
 #include <taut/cuda/cuda.hpp>
+#include <taut/cuda/kernel/divide.cuh>
 #include <taut/optim/sgd_rule.hpp>
 
 #include <cmath>
@@ -41,6 +42,67 @@ template <class E> void expect_a_norm_in_few_launches() {
 TEST(CudaUpdate, TakesTheNormOfManyGradientsInFewLaunches) {
   expect_a_norm_in_few_launches<float>();
   expect_a_norm_in_few_launches<bfloat16>();
+}
+
+TEST(Divider, DividesAsTheProcessorDoes) {
+  constexpr std::uint32_t limit = std::uint32_t{1} << 31;
+  std::vector<std::uint32_t> divisors;
+  for (std::uint32_t d = 1; d <= 1000; ++d) divisors.push_back(d);
+  for (int bit = 10; bit < 32; ++bit)
+    for (const std::uint32_t d : {(1u << bit) - 1, 1u << bit, (1u << bit) + 1, (3u << (bit - 1)) + 5})
+      if (d <= limit) divisors.push_back(d);
+  for (const std::uint32_t d : divisors) {
+    const cuda::Divider divider(d);
+    ASSERT_EQ(divider.divisor, d);
+    const auto check = [&](std::uint64_t n) {
+      if (n >= limit) return;
+      ASSERT_EQ(divider.divide(static_cast<std::uint32_t>(n)), n / d) << n << " / " << d;
+    };
+    for (std::uint32_t n = 0; n < 100; ++n) check(n), check(limit - 1 - n);
+    // Around multiples of the divisor, where a quotient that is a little off shows.
+    for (std::uint64_t k = 1; k * d < limit; k += 1 + k / 8)
+      for (const std::uint64_t n : {k * d - 1, k * d, k * d + 1}) check(n);
+    const std::uint64_t last = std::uint64_t{limit - 1} / d * d;
+    check(last), check(last - 1);
+  }
+}
+
+/// What is left of the parts of a plan: how often each place of the result is in one.
+std::vector<int> covered_by_parts(const cuda::MapPlan& plan, std::int64_t most) {
+  std::vector<int> times(static_cast<std::size_t>(plan.size()));
+  const auto count = [&](const cuda::MapPlan& part) {
+    EXPECT_LE(part.size(), most);
+    for (std::int64_t i = 0; i < part.size(); ++i) {
+      ++times[static_cast<std::size_t>(part.first + i)];
+      // The operand lies as the result does, but from its 7th element on and with all strides doubled.
+      std::int64_t at = part.offsets[0], rest = i;
+      for (int d = 0; d < part.rank; rest /= part.extents[d++])
+        at += rest % part.extents[d] * part.strides[d][0];
+      EXPECT_EQ(at, 7 + 2 * (part.first + i));
+    }
+  };
+  cuda::for_each_part(plan, count, most);
+  return times;
+}
+
+TEST(MapPlan, IsCutIntoPartsOfAtMostSoManyElements) {
+  cuda::MapPlan plan;
+  plan.offsets[0] = 7;
+  plan.rank = 3;
+  for (int d = 0, stride = 2; d < 3; ++d) {
+    plan.extents[d] = 3 + 2 * d;
+    plan.strides[d][0] = stride;
+    stride *= 3 + 2 * d;
+  }
+  for (std::int64_t most = 1; most <= plan.size() + 1; ++most)
+    EXPECT_EQ(covered_by_parts(plan, most), std::vector<int>(3 * 5 * 7, 1)) << most;
+}
+
+TEST(MapPlan, OfNothingHasNoParts) {
+  cuda::MapPlan plan;
+  plan.extents[0] = 0;
+  cuda::for_each_part(
+      plan, [](const cuda::MapPlan&) { ADD_FAILURE(); }, 4);
 }
 
 }  // namespace
