@@ -4,24 +4,24 @@
 // fastest is kept, unless the stream is being captured, when the first is taken. Partial sums over k are
 // added as floats.
 //
-// cuBLASLt does not say what its functions make of NaN, which a ReLU by max(x, 0) turns into 0. So an
-// algorithm with a function is only taken once it has been seen to keep NaN.
+// An algorithm with an epilogue is only taken once it has been seen to run, and one with a function once it
+// has been seen to keep NaN; during a capture nothing can be tried. What is not taken is left to the caller.
 
 #include "taut/cuda/matmul_launch.hpp"
 
 #include <cublasLt.h>
 
-#include <bit>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "nan_trial.hpp"
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/buffer.hpp"
 #include "taut/cuda/precision.hpp"
@@ -165,37 +165,24 @@ class MatmulPlan {
       throw DeviceError("cublasLtMatmulAlgoGetHeuristic", 0, "matmul: cuBLASLt has no algorithm");
   }
 
-  /// Drops the algorithms whose function loses NaN, which is tried by a bias of nothing else; whether any are
-  /// left. Overwrites C.
+  /// Drops the algorithms that lose NaN or do not run; whether there were any of the former. Overwrites C.
   bool drop_what_loses_nan(cublasLtHandle_t handle, const ProductKind& kind, const ProductPointers& at,
                            Stream stream) {
-    const std::size_t element = kind.narrow ? sizeof(bfloat16) : sizeof(float);
-    const auto bytes = static_cast<std::size_t>(kind.product.n) * element;
-    const Buffer buffer = Buffer::allocate(bytes);
-    auto* const bias = buffer.mutable_data(stream);
-    fill_bytes(bias, 0xff, bytes, stream);  // NaN in both types
-    descriptor_.set_bias(bias);
-    std::erase_if(candidates_, [&](const cublasLtMatmulHeuristicResult_t& candidate) {
-      try {
-        run(handle, candidate, at, stream);
-      } catch (const DeviceError&) {
-        return true;
-      }
-      std::uint32_t first = 0;
-      copy_to_host(&first, at.c, element, stream);
-      synchronize(stream);
-      return !std::isnan(std::bit_cast<float>(kind.narrow ? first << 16 : first));
-    });
-    return !candidates_.empty();
+    return cuda::drop_what_loses_nan(candidates_, {at.c, kind.narrow, kind.product.n}, stream,
+                                     [&](const auto& candidate, const void* bias) {
+                                       run(handle, candidate, {at.a, at.b, bias, at.c}, stream);
+                                     });
+  }
+
+  bool has_candidates() const { return !candidates_.empty(); }
+
+  /// Chooses the fastest algorithm. Throws if none of them runs.
+  void choose(cublasLtHandle_t handle, const ProductPointers& at, Stream stream) {
+    keep_fastest(candidates_, stream, [&](const auto& candidate) { run(handle, candidate, at, stream); });
   }
 
   void run(cublasLtHandle_t handle, const ProductPointers& at, Stream stream) {
-    if (at.bias != nullptr) descriptor_.set_bias(at.bias);
-    if (candidates_.size() > 1 && can_time(stream)) {
-      const auto best = fastest(candidates_.size(), stream,
-                                [&](std::size_t i) { run(handle, candidates_[i], at, stream); });
-      candidates_ = {candidates_[best]};
-    }
+    if (candidates_.size() > 1 && can_time(stream)) choose(handle, at, stream);
     run(handle, candidates_.front(), at, stream);
   }
 
@@ -217,6 +204,7 @@ class MatmulPlan {
 
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& candidate,
            const ProductPointers& at, Stream stream) {
+    if (at.bias != nullptr) descriptor_.set_bias(at.bias);
     const float alpha = 1, beta = 0;
     const Buffer workspace =
         candidate.workspaceSize > 0 ? Buffer::allocate(candidate.workspaceSize) : Buffer();
@@ -236,37 +224,53 @@ class MatmulEngine {
  public:
   MatmulEngine() { check("cublasLtCreate", cublasLtCreate(&handle_)); }
 
-  /// Whether the function of the product is done, too.
-  bool compute(ProductKind kind, const ProductPointers& at, Stream stream) {
+  /// Computes a product with its bias and function; false, with C undefined, if they take a pass of their
+  /// own.
+  bool compute(const ProductKind& kind, const ProductPointers& at, Stream stream) {
     const std::lock_guard lock(mutex_);
-    const bool done = kind.product.activation == Activation::none || can_activate(kind, at, stream);
-    if (!done) kind.product.activation = Activation::none;
+    if (kind.bias && !can_end(kind, at, stream)) return false;
     auto& plan = plans_[kind];
     if (!plan) plan = std::make_unique<MatmulPlan>(handle_, kind);
     plan->run(handle_, at, stream);
-    return done;
+    return true;
   }
 
  private:
-  /// Whether there is an algorithm with the function that is known to be right. Nothing new is found out
-  /// during a capture.
-  bool can_activate(const ProductKind& kind, const ProductPointers& at, Stream stream) {
+  /// Whether there is an algorithm with the product's epilogue that runs and is known to be right. Nothing
+  /// new is found out during a capture.
+  bool can_end(const ProductKind& kind, const ProductPointers& at, Stream stream) {
     const auto known = plans_.find(kind);
     if (known != plans_.end()) return known->second != nullptr;
-    if (!can_time(stream)) return false;
+    const Activation activation = kind.product.activation;
+    if (!can_time(stream) || is_coarse(kind) || loses_nan_.contains({kind.narrow, activation})) return false;
     auto& plan = plans_[kind];
     try {
       auto made = std::make_unique<MatmulPlan>(handle_, kind);
-      if (made->drop_what_loses_nan(handle_, kind, at, stream)) plan = std::move(made);
+      const bool lost =
+          activation != Activation::none && made->drop_what_loses_nan(handle_, kind, at, stream);
+      if (made->has_candidates()) {
+        made->choose(handle_, at, stream);
+        plan = std::move(made);
+      } else if (lost) {
+        loses_nan_.insert({kind.narrow, activation});
+      }
     } catch (const DeviceError&) {
       // cuBLASLt has none for this kind.
     }
     return plan != nullptr;
   }
 
+  /// Whether the function may have fewer digits than the product: the tanh in cuBLASLt's GELU can be the
+  /// hardware's, which is good to 2^-11.
+  static bool is_coarse(const ProductKind& kind) {
+    return kind.product.activation == Activation::gelu_tanh && !kind.narrow && !kind.tf32;
+  }
+
   std::mutex mutex_;
   cublasLtHandle_t handle_ = nullptr;
-  std::map<ProductKind, std::unique_ptr<MatmulPlan>> plans_;  ///< null: its function is a pass of its own
+  std::map<ProductKind, std::unique_ptr<MatmulPlan>> plans_;  ///< null: its ending is a pass of its own
+  /// The functions on bfloat16 (true) or float elements that are not tried again.
+  std::set<std::pair<bool, Activation>> loses_nan_;
 };
 
 /// The engine of the current device; throws `DeviceError` if there is none. Engines are never destroyed:

@@ -63,11 +63,17 @@ int epilogue_of(cublasLtMatmulDesc_t descriptor) {
   return attributes(descriptor).get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
 }
 
-int multiplications = 0;          ///< since the program began
-int refused_algorithm = 0;        ///< the model refuses this one of its three
-bool loses_nan = false;           ///< the model's ReLU is max(x, 0), but for its last algorithm
-bool has_activations = true;      ///< the model has algorithms with a function
-cublasComputeType_t computed_in;  ///< of the last multiplication
+/// How an algorithm treats NaN: the model's ReLU is then max(x, 0).
+enum class LosesNan { none, all_but_last, all };
+
+/// The model has and runs epilogues up to these, which are none, a bias and then functions.
+int last_known_epilogue = CUBLASLT_EPILOGUE_GELU_BIAS, last_running_epilogue = CUBLASLT_EPILOGUE_GELU_BIAS;
+
+int multiplications = 0;                               ///< since the program began
+int refused_algorithm = 0;                             ///< the model refuses this one of its three
+LosesNan loses_nan = LosesNan::none;                   ///< which of the algorithms do
+cublasStatus_t unknown = CUBLAS_STATUS_NOT_SUPPORTED;  ///< what is said of epilogues that there are not
+cublasComputeType_t computed_in;                       ///< of the last multiplication
 
 }  // namespace
 
@@ -136,8 +142,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
   EXPECT_GE(requested, 3);
   *found = 0;
-  if (!has_activations && epilogue_of(descriptor) > CUBLASLT_EPILOGUE_BIAS)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (epilogue_of(descriptor) > last_known_epilogue) return unknown;
   const auto most = attributes(preference).get<std::size_t>(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 0);
   for (int i = 0; i < 3; ++i) {
     results[i] = {};
@@ -155,6 +160,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t bytes,
                               cudaStream_t) {
   if (algorithm->data[0] == static_cast<std::uint64_t>(refused_algorithm)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (epilogue_of(descriptor) > last_running_epilogue) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (bytes > 0) std::memset(workspace, 0, bytes);
   ++multiplications;
   const Attributes& what = attributes(descriptor);
@@ -181,8 +187,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor,
           sum += element(a, left, item, transpose_a ? p : i, transpose_a ? i : p) *
                  element(b, right, item, transpose_b ? j : p, transpose_b ? p : j);
         sum = *static_cast<const float*>(alpha) * sum + (biased ? element(bias, column, 0, i, 0) : 0);
+        const bool loses =
+            loses_nan == LosesNan::all || (loses_nan == LosesNan::all_but_last && algorithm->data[0] < 2);
         if (epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
-          sum = loses_nan && algorithm->data[0] < 2 ? std::fmax(sum, 0.0f) : taut::op::Relu{}(sum);
+          sum = loses ? std::fmax(sum, 0.0f) : taut::op::Relu{}(sum);
         if (epilogue == CUBLASLT_EPILOGUE_GELU_BIAS) sum = taut::op::GeluTanh{}(sum);
         EXPECT_EQ(*static_cast<const float*>(beta), 0.0f);
         const auto at = item * out.get<std::int64_t>(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 0) +
@@ -248,21 +256,20 @@ std::vector<float> expected(const Product& p, const std::vector<float>& a, const
   return c;
 }
 
-/// Checks a product of integers; whether its function was part of it.
+/// Checks a product of integers; false if it takes more than one pass.
 template <class E> bool check(const Product& product, bool with_bias) {
   const auto a = integers(product.m * product.k * (product.stride_a > 0 ? product.batch : 1));
   const auto b = integers(product.k * product.n * (product.stride_b > 0 ? product.batch : 1));
   const auto bias = with_bias ? integers(product.n) : std::vector<float>();
   OnDevice<E> left(a), right(b), added(bias),
       result(std::vector<float>(static_cast<std::size_t>(product.batch * product.m * product.n)));
-  const bool done = launch_matmul<E>(product, left.data(), right.data(), with_bias ? added.data() : nullptr,
-                                     result.data(), current_stream());
-  Product computed = product;
-  if (!done) computed.activation = Activation::none;
-  OnDevice<E> rounded(expected(computed, a, b, bias));
+  if (!launch_matmul<E>(product, left.data(), right.data(), with_bias ? added.data() : nullptr, result.data(),
+                        current_stream()))
+    return false;
+  OnDevice<E> rounded(expected(product, a, b, bias));
   EXPECT_EQ(result.host(), rounded.host()) << product.m << " " << product.n << " " << product.k << " "
                                            << product.transpose_a << product.transpose_b;
-  return done;
+  return true;
 }
 
 TEST(CublasLt, IsAskedForTheRightProduct) {
@@ -270,71 +277,79 @@ TEST(CublasLt, IsAskedForTheRightProduct) {
     for (const bool transpose_b : {false, true})
       for (const bool with_bias : {false, true}) {
         Product product{.m = 3, .n = 5, .k = 4, .transpose_a = transpose_a, .transpose_b = transpose_b};
-        check<float>(product, with_bias);
-        check<bfloat16>(product, with_bias);
+        EXPECT_TRUE(check<float>(product, with_bias));
+        EXPECT_TRUE(check<bfloat16>(product, with_bias));
         product.batch = 3;
         for (const bool share_a : {false, true}) {
           product.stride_a = share_a ? 0 : product.m * product.k;
           product.stride_b = product.k * product.n;
-          check<float>(product, with_bias);
-          check<bfloat16>(product, with_bias);
+          EXPECT_TRUE(check<float>(product, with_bias));
+          EXPECT_TRUE(check<bfloat16>(product, with_bias));
         }
       }
-  check<float>({.m = 1, .n = 1, .k = 1}, true);
+  EXPECT_TRUE(check<float>({.m = 1, .n = 1, .k = 1}, true));
 }
 
 TEST(CublasLt, IsTimedOnceForEachKindOfProduct) {
   const Product product{.m = 7, .n = 2, .k = 3};
-  int before = multiplications;
-  check<float>(product, false);
-  EXPECT_EQ(multiplications - before, 2 * 4 + 1) << "two algorithms, and one that is refused";
-  before = multiplications;
-  check<float>(product, false);
-  EXPECT_EQ(multiplications - before, 1);
+  for (const bool with_bias : {false, true}) {
+    int before = multiplications;
+    check<float>(product, with_bias);
+    EXPECT_EQ(multiplications - before, 2 * 4 + 1) << "two algorithms, and one that is refused";
+    before = multiplications;
+    check<float>(product, with_bias);
+    EXPECT_EQ(multiplications - before, 1);
+  }
 }
 
 TEST(CublasLt, EndsProductsWithAFunction) {
   for (const auto activation : {Activation::relu, Activation::gelu_tanh}) {
     const Product product{.m = 3, .n = 5, .k = 4, .transpose_b = true, .activation = activation};
-    EXPECT_TRUE(check<float>(product, true));
     EXPECT_TRUE(check<bfloat16>(product, true));
-    EXPECT_TRUE(check<float>(product, true)) << "with its own bias again";
+    EXPECT_TRUE(check<bfloat16>(product, true)) << "with its own bias again";
+    EXPECT_EQ(check<float>(product, true), activation == Activation::relu)
+        << "cuBLASLt's GELU has too few digits for floats";
+    allow_tf32(true);
+    EXPECT_TRUE(check<float>(product, true)) << "but not for TF32";
+    allow_tf32(false);
   }
 }
 
-TEST(CublasLt, TakesNoFunctionThatLosesNan) {
-  loses_nan = true;
-  Product product{.m = 3, .n = 6, .k = 4, .activation = Activation::relu};
-  EXPECT_TRUE(check<float>(product, true)) << "the last algorithm keeps it";
-  refused_algorithm = 2;
-  product.m = 4;
-  EXPECT_FALSE(check<float>(product, true));
-  EXPECT_FALSE(check<bfloat16>(product, true));
-  int before = multiplications;
-  EXPECT_FALSE(check<float>(product, true));
-  EXPECT_EQ(multiplications - before, 1) << "and does not try again";
-  refused_algorithm = 0;
-  loses_nan = false;
-}
-
-TEST(CublasLt, LeavesFunctionsThatItLacksToOthers) {
-  has_activations = false;
-  EXPECT_FALSE(check<float>({.m = 3, .n = 7, .k = 4, .activation = Activation::relu}, true));
-  has_activations = true;
+TEST(CublasLt, LeavesEndingsThatItLacksToOthers) {
+  std::int64_t m = 100;
+  for (const auto status : {CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_SUCCESS})
+    for (int* const last : {&last_known_epilogue, &last_running_epilogue}) {
+      unknown = status;
+      *last = CUBLASLT_EPILOGUE_BIAS;
+      Product product{.m = ++m, .n = 7, .k = 4, .activation = Activation::relu};
+      EXPECT_FALSE(check<float>(product, true));
+      product.activation = Activation::none;
+      EXPECT_TRUE(check<float>(product, true));
+      *last = CUBLASLT_EPILOGUE_DEFAULT;
+      product.m = ++m;
+      EXPECT_FALSE(check<float>(product, true));
+      EXPECT_TRUE(check<float>(product, false));
+      *last = CUBLASLT_EPILOGUE_GELU_BIAS;
+      const int before = multiplications;
+      EXPECT_FALSE(check<float>(product, true));
+      EXPECT_EQ(multiplications, before) << "and does not try again";
+    }
 }
 
 TEST(CublasLt, FindsOutNothingDuringACapture) {
   refused_algorithm = 2;
-  timing_allowed = false;
-  const Product product{.m = 3, .n = 8, .k = 4, .activation = Activation::gelu_tanh};
-  const int before = multiplications;
-  EXPECT_FALSE(check<float>(product, true));
-  EXPECT_EQ(multiplications - before, 1);
-  timing_allowed = true;
-  EXPECT_TRUE(check<float>(product, true));
-  timing_allowed = false;
-  EXPECT_TRUE(check<float>(product, true)) << "what is known stays";
-  timing_allowed = true;
+  for (const auto activation : {Activation::none, Activation::relu}) {
+    const Product product{.m = 3, .n = 8, .k = 4, .activation = activation};
+    timing_allowed = false;
+    const int before = multiplications;
+    EXPECT_FALSE(check<float>(product, true));
+    EXPECT_EQ(multiplications, before);
+    timing_allowed = true;
+    EXPECT_TRUE(check<float>(product, true));
+    timing_allowed = false;
+    EXPECT_TRUE(check<float>(product, true)) << "what is known stays";
+    timing_allowed = true;
+  }
   refused_algorithm = 0;
 }
 
@@ -373,6 +388,28 @@ TEST(CublasLt, RoundsToTf32OnlyIfThatIsAllowed) {
   check<bfloat16>({.m = 10, .n = 2, .k = 3}, false);
   EXPECT_EQ(computed_in, CUBLAS_COMPUTE_32F);
   allow_tf32(false);
+}
+
+// After this no product of the program has a ReLU.
+TEST(CublasLt, TakesNoFunctionThatLosesNan) {
+  loses_nan = LosesNan::all_but_last;
+  Product product{.m = 3, .n = 6, .k = 4, .activation = Activation::relu};
+  EXPECT_TRUE(check<float>(product, true)) << "the last algorithm keeps it";
+  loses_nan = LosesNan::all;
+  product.m = 4;
+  EXPECT_FALSE(check<float>(product, true));
+  EXPECT_FALSE(check<bfloat16>(product, true));
+  for (product.m = 4; product.m < 7; ++product.m) {
+    const int before = multiplications;
+    EXPECT_FALSE(check<float>(product, true));
+    EXPECT_FALSE(check<bfloat16>(product, true));
+    EXPECT_EQ(multiplications, before) << "and does not try again, of whatever shape";
+  }
+  product.m = 3;
+  EXPECT_TRUE(check<float>(product, true)) << "what is known stays";
+  product.activation = Activation::gelu_tanh;
+  EXPECT_TRUE(check<bfloat16>(product, true)) << "which says nothing of other functions";
+  loses_nan = LosesNan::none;
 }
 
 }  // namespace

@@ -23,17 +23,20 @@ inline Product linear_product(const Shape& result, const Shape& weight) {
           .transpose_b = true};
 }
 
-/// The product of the given result shape; an empty sum is the bias, or 0.
+/// The product of the given result shape; an empty sum is the bias, or 0. A bias that cuBLASLt cannot add is
+/// a pass of its own.
 template <class E>
 BasicCudaTensor<E> multiply(const Product& product, const Shape& shape, const BasicCudaTensor<E>& a,
                             const BasicCudaTensor<E>& b, const BasicCudaTensor<E>* bias) {
   if (product.k == 0 && bias != nullptr) return eval(op::BroadcastTo{shape}, *bias);
   if (product.k == 0) return BasicCudaTensor<E>::zeros(shape);
   auto out = BasicCudaTensor<E>::uninitialized(shape);
-  if (shape.size() > 0)
-    launch_matmul<E>(product, a.data(), b.data(), bias ? bias->data() : nullptr, out.mutable_data(),
-                     current_stream());
-  return out;
+  const auto launch = [&](const E* added) {
+    return launch_matmul<E>(product, a.data(), b.data(), added, out.mutable_data(), current_stream());
+  };
+  if (shape.size() == 0 || launch(bias ? bias->data() : nullptr)) return out;
+  launch(nullptr);
+  return eval(op::Add{}, std::move(out), *bias);
 }
 
 }  // namespace cuda
@@ -82,11 +85,14 @@ requires(cuda::activation_of<F> != cuda::Activation::none)
   auto product = cuda::linear_product(shape, weight.shape());
   if (shape.size() == 0 || product.k == 0) return op.decompose(x, weight, bias);
   product.activation = cuda::activation_of<F>;
-  auto out = BasicCudaTensor<E>::uninitialized(shape);
   const auto rows = x.dense();
-  const bool done = cuda::launch_matmul<E>(product, rows.data(), weight.data(), bias.data(),
-                                           out.mutable_data(), cuda::current_stream());
-  return done ? out : eval(op.f, std::move(out));
+  {
+    auto out = BasicCudaTensor<E>::uninitialized(shape);
+    if (cuda::launch_matmul<E>(product, rows.data(), weight.data(), bias.data(), out.mutable_data(),
+                               cuda::current_stream()))
+      return out;
+  }
+  return op.decompose(rows, weight, bias);
 }
 
 }  // namespace taut

@@ -26,7 +26,8 @@ struct Product {
 
 /// C = f(op(A) op(B) + bias) for each item of the batch, none of whose extents is 0. `bias`, of n elements,
 /// is added to every row; it may be null where there is no f. Sums are floats. For E float or bfloat16.
-/// Returns false if f could not be in the same pass, and is still to be done.
+/// Returns false, with C undefined, where the library has no way to do all of it in one pass, which without a
+/// bias is a `DeviceError` instead.
 template <class E>
 bool launch_matmul(const Product& product, const E* a, const E* b, const E* bias, E* c, Stream stream);
 
