@@ -1,7 +1,9 @@
 // Convolutions by cuDNN. A problem is planned when it first occurs; of the plans that cuDNN proposes, the
 // first few are run and the fastest is kept, unless the stream is being captured, when the first is taken.
-// Plans and the handle are one device's and are used under its lock, since cuDNN does not say which of its
-// engines may run in two threads at once: what is serialised is only the putting of work into streams.
+// One with an ending is only taken once it has been seen to run and its ReLU to keep NaN, since cuDNN's
+// attribute for that is deprecated; during a capture nothing can be tried. What is not taken is left to the
+// caller. Plans and the handle are one device's and are used under its lock, since cuDNN does not say which
+// of its engines may run in two threads at once: what is serialised is only the putting of work into streams.
 
 #include "taut/cuda/conv2d_launch.hpp"
 
@@ -11,6 +13,7 @@
 #include <mutex>
 
 #include "conv_plan.hpp"
+#include "nan_trial.hpp"
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/buffer.hpp"
 #include "taut/cuda/precision.hpp"
@@ -54,37 +57,55 @@ class ConvEngine {
     check_cudnn("cudnnCreate", cudnnCreate(&handle_));
   }
 
-  /// Computes a problem; returns false, with nothing done, if there is no plan for it.
+  /// Computes a problem; false, with the result undefined, if there is no plan for it.
   bool compute(const ConvProblem& problem, const ConvPointers& at, Stream stream) {
     const std::lock_guard lock(mutex_);
     check_cudnn("cudnnSetStream", cudnnSetStream(handle_, reinterpret_cast<cudaStream_t>(stream)));
-    Choice& choice = choices_[problem.key()];
-    if (!choice.planned) {
-      choice.plans = plan_convolution(problem, device_, most_candidates);
-      choice.planned = true;
+    const auto key = problem.key();
+    auto known = plans_.find(key);
+    if (known == plans_.end()) {
+      if (problem.has_ending() && !can_time(stream)) return false;  // it could not be tried
+      known = plans_.emplace(key, find_plans(problem, at, stream)).first;
     }
-    if (choice.plans.empty()) return false;
-    if (choice.plans.size() > 1 && can_time(stream)) {
-      const auto best = fastest(choice.plans.size(), stream,
-                                [&](std::size_t i) { run(handle_, choice.plans[i], at, stream); });
-      ConvPlan plan = std::move(choice.plans[best]);
-      choice.plans.clear();
-      choice.plans.push_back(std::move(plan));
-    }
-    run(handle_, choice.plans.front(), at, stream);
+    auto& plans = known->second;
+    if (plans.empty()) return false;
+    if (plans.size() > 1 && can_time(stream)) choose(plans, at, stream);
+    run(handle_, plans.front(), at, stream);
     return true;
   }
 
  private:
-  struct Choice {
-    std::vector<ConvPlan> plans;  ///< one, once it has been chosen
-    bool planned = false;
-  };
+  using Plans = std::vector<ConvPlan>;
+
+  /// The plans for a problem; if it has an ending, the fastest of those that run and keep NaN.
+  Plans find_plans(const ConvProblem& problem, const ConvPointers& at, Stream stream) {
+    if (!problem.has_ending()) return plan_convolution(problem, device_, most_candidates);
+    try {
+      auto plans = plan_convolution(problem, device_, most_candidates);
+      if (problem.relu) drop_what_loses_nan(plans, problem, at, stream);
+      if (!plans.empty()) choose(plans, at, stream);
+      return plans;
+    } catch (const DeviceError&) {
+      return {};  // cuDNN has none with this ending
+    }
+  }
+
+  void drop_what_loses_nan(Plans& plans, const ConvProblem& problem, const ConvPointers& at, Stream stream) {
+    cuda::drop_what_loses_nan(plans, {at.y, problem.half, problem.geometry.out}, stream,
+                              [&](const ConvPlan& plan, const void* bias) {
+                                run(handle_, plan, {at.x, at.w, at.y, bias, at.residual}, stream);
+                              });
+  }
+
+  /// Keeps the fastest plan alone. Throws if none of them runs.
+  void choose(Plans& plans, const ConvPointers& at, Stream stream) {
+    keep_fastest(plans, stream, [&](const ConvPlan& plan) { run(handle_, plan, at, stream); });
+  }
 
   std::mutex mutex_;
   Descriptor device_;
   cudnnHandle_t handle_ = nullptr;
-  std::map<ConvProblem::Key, Choice> choices_;
+  std::map<ConvProblem::Key, Plans> plans_;  ///< of each problem one, once it has been chosen
 };
 
 /// The engine of the current device; throws `DeviceError` if there is none. Engines are never destroyed:

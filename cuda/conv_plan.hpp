@@ -24,6 +24,9 @@ struct ConvProblem {
   bool relu = false;      ///< and negative sums become 0
   bool tf32 = false;      ///< floats may be rounded to TF32
 
+  /// Whether anything follows the convolution in the same pass.
+  bool has_ending() const { return bias || residual || relu; }
+
   /// All of it as a list of numbers, by which plans are found again.
   using Key = std::array<std::int64_t, 22>;
   Key key() const;

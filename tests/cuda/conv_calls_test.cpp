@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -37,6 +38,10 @@ int executions = 0;  ///< since the program began
 bool timing_allowed = true;
 std::int64_t largest_workspace = 0;
 
+/// What the model does not do: graphs of more than a convolution, their execution, and NaN in a ReLU.
+bool refuses_graphs = false, fails_endings = false, loses_nan = false;
+bool fails = false;  ///< nor any execution
+
 /// Calls f with the places in x, w and y of each product of a convolution, channels last.
 template <class F> void for_each_product(const ConvGeometry& g, const F& f) {
   const std::int64_t per_group = g.c / g.groups;
@@ -66,7 +71,7 @@ void finish(std::vector<float>& y, const Ending& ending) {
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (!ending.bias.empty()) y[i] += ending.bias[i % ending.bias.size()];
     if (!ending.residual.empty()) y[i] += ending.residual[i];
-    if (ending.relu) y[i] = std::max(y[i], 0.0f);
+    if (ending.relu) y[i] = loses_nan ? std::fmax(y[i], 0.0f) : std::max(y[i], 0.0f);
   }
 }
 
@@ -139,6 +144,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
                                        cudnnBackendAttributeType_t type, std::int64_t count,
                                        const void* values) {
   using namespace taut::cuda;
+  if (name == CUDNN_ATTR_OPERATIONGRAPH_OPS && count > 1 && refuses_graphs) return CUDNN_STATUS_NOT_SUPPORTED;
   if (name == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS)
     pack.names.assign(static_cast<const std::int64_t*>(values),
                       static_cast<const std::int64_t*>(values) + count);
@@ -161,6 +167,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
   largest_workspace = std::max(largest_workspace, bytes);
   std::map<std::int64_t, void*> at;
   for (std::size_t i = 0; i < pack.names.size(); ++i) at[pack.names[i]] = pack.pointers[i];
+  if (fails || (fails_endings && at.count(operand_bias))) return CUDNN_STATUS_EXECUTION_FAILED;
   ++executions;
   const ConvGeometry& g = expected.geometry;
   const bool forward = expected.kind == ConvKind::forward, data = expected.kind == ConvKind::data_gradient;
@@ -246,24 +253,90 @@ TEST(Cudnn, GetsEachOperandUnderItsName) {
   EXPECT_GT(largest_workspace, 0) << "some plan takes working memory";
 }
 
+/// A convolution on the device, with a geometry of its own each time.
+class Convolution {
+ public:
+  /// Whether the convolution with an ending was computed at once.
+  bool run(bool bias, bool residual = false, bool relu = false) {
+    expected = {ConvKind::forward, g_, false, relu};
+    return launch_conv2d<float>(g_, x_.data(), w_.data(),
+                                {bias ? bias_.data() : nullptr, residual ? residual_.data() : nullptr, relu},
+                                y_.data(), current_stream());
+  }
+
+ private:
+  static inline std::int64_t height_ = 5;
+  Shape x_shape_{2, 8, ++height_, 6}, w_shape_{8, 8, 3, 3};
+  op::Conv2d op_;
+  ConvGeometry g_{op_, x_shape_, w_shape_, op_.shape(x_shape_, w_shape_)};
+  OnDevice<float> x_{numbers(x_shape_)}, w_{numbers(w_shape_)}, bias_{numbers({8})},
+      residual_{numbers(g_.y())}, y_{numbers(g_.y())};
+};
+
 TEST(Cudnn, IsTimedOnceForEachProblem) {
-  const Shape x{2, 8, 6, 6}, w{8, 8, 3, 3};
-  const op::Conv2d op;
-  const ConvGeometry g(op, x, w, op.shape(x, w));
-  OnDevice<float> on_x(numbers(x)), on_w(numbers(w)), on_y(numbers(g.y()));
-  expected = {ConvKind::forward, g, false};
-  const auto run = [&] {
+  Convolution convolution;
+  const auto run = [&](bool bias) {
     const int before = executions;
-    launch_conv2d<float>(g, on_x.data(), on_w.data(), {}, on_y.data(), current_stream());
+    EXPECT_TRUE(convolution.run(bias));
     return executions - before;
   };
   timing_allowed = false;
-  EXPECT_EQ(run(), 1) << "during a capture the first plan is taken";
+  EXPECT_EQ(run(false), 1) << "during a capture the first plan is taken";
   timing_allowed = true;
-  const int timed = run();
-  EXPECT_GT(timed, 1);
-  EXPECT_EQ(timed % 4, 1) << "each plan four times, and the best one";
-  EXPECT_EQ(run(), 1);
+  for (const bool bias : {false, true}) {
+    const int timed = run(bias);
+    EXPECT_GT(timed, 1);
+    EXPECT_EQ(timed % 4, 1) << "each plan four times, and the best one";
+    EXPECT_EQ(run(bias), 1);
+  }
+}
+
+TEST(Cudnn, LeavesEndingsThatItLacksToOthers) {
+  for (bool* const lacks : {&refuses_graphs, &fails_endings}) {
+    Convolution convolution;
+    *lacks = true;
+    EXPECT_FALSE(convolution.run(true));
+    EXPECT_FALSE(convolution.run(true, false, true));
+    EXPECT_FALSE(convolution.run(true, true, true));
+    EXPECT_TRUE(convolution.run(false));
+    *lacks = false;
+    const int before = executions;
+    EXPECT_FALSE(convolution.run(true));
+    EXPECT_EQ(executions, before) << "and does not try again";
+  }
+}
+
+TEST(Cudnn, TakesNoReluThatLosesNan) {
+  Convolution convolution;
+  loses_nan = true;
+  EXPECT_FALSE(convolution.run(true, false, true));
+  EXPECT_FALSE(convolution.run(true, true, true));
+  EXPECT_TRUE(convolution.run(true));
+  const int before = executions;
+  EXPECT_FALSE(convolution.run(true, false, true));
+  EXPECT_EQ(executions, before) << "and does not try again";
+  loses_nan = false;
+}
+
+TEST(Cudnn, TriesNoEndingDuringACapture) {
+  Convolution convolution;
+  timing_allowed = false;
+  const int before = executions;
+  EXPECT_FALSE(convolution.run(true, false, true));
+  EXPECT_EQ(executions, before);
+  timing_allowed = true;
+  EXPECT_TRUE(convolution.run(true, false, true));
+  timing_allowed = false;
+  EXPECT_TRUE(convolution.run(true, false, true)) << "what is known stays";
+  timing_allowed = true;
+}
+
+TEST(Cudnn, SaysThatAConvolutionFailed) {
+  Convolution convolution;
+  fails = true;
+  for (int repetition = 0; repetition < 2; ++repetition) EXPECT_THROW(convolution.run(false), DeviceError);
+  fails = false;
+  EXPECT_TRUE(convolution.run(false)) << "its plans are still there";
 }
 
 }  // namespace

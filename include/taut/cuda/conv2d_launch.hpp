@@ -20,7 +20,7 @@ template <class E> struct ConvEnding {
   bool empty() const { return bias == nullptr && residual == nullptr && !relu; }
 };
 
-/// y = conv(x, kernels) with the ending. Returns false, with y as it was, where the library has no way to do
+/// y = conv(x, kernels) with the ending. Returns false, with y undefined, where the library has no way to do
 /// both in one pass, which for an empty ending is a `DeviceError` instead. For E float or bfloat16, like the
 /// following; sums are floats.
 template <class E>
