@@ -148,16 +148,16 @@ std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor& config) {
   return notes;
 }
 
-/// Whether an engine's results are as they must be. Winograd's large tiles lose too many digits.
+/// Whether an engine's results are as they must be. Winograd's large tiles lose too many digits, and floats
+/// that are converted to a narrower type than TF32 may overflow.
 bool is_acceptable(const ConvProblem& problem, const Descriptor& config) {
-  const bool rounds = problem.half || problem.tf32;
   const auto notes = notes_of(config);
   return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 ||
-           (!rounds &&
-            (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+           (note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS && !problem.half) ||
+           (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && !problem.half && !problem.tf32);
   });
 }
 

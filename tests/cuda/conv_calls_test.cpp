@@ -20,6 +20,7 @@
 #include "taut/core/bfloat16.hpp"
 #include "taut/cuda/buffer.hpp"
 #include "taut/cuda/conv2d_launch.hpp"
+#include "taut/cuda/precision.hpp"
 
 namespace taut::cuda {
 
@@ -40,7 +41,8 @@ std::int64_t largest_workspace = 0;
 
 /// What the model does not do: graphs of more than a convolution, their execution, and NaN in a ReLU.
 bool refuses_graphs = false, fails_endings = false, loses_nan = false;
-bool fails = false;  ///< nor any execution
+bool fails = false;          ///< nor any execution
+bool down_converts = false;  ///< all engines take their operands in a narrower type
 
 /// Calls f with the places in x, w and y of each product of a convolution, channels last.
 template <class F> void for_each_product(const ConvGeometry& g, const F& f) {
@@ -154,6 +156,19 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   static const auto library =
       reinterpret_cast<decltype(&cudnnBackendSetAttribute)>(dlsym(RTLD_NEXT, "cudnnBackendSetAttribute"));
   return library(descriptor, name, type, count, values);
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                                       std::int64_t requested, std::int64_t* count, void* values) {
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && taut::cuda::down_converts) {
+    *count = 1;
+    *static_cast<cudnnBackendNumericalNote_t*>(values) = CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  static const auto library =
+      reinterpret_cast<decltype(&cudnnBackendGetAttribute)>(dlsym(RTLD_NEXT, "cudnnBackendGetAttribute"));
+  return library(descriptor, name, type, requested, count, values);
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
@@ -329,6 +344,17 @@ TEST(Cudnn, TriesNoEndingDuringACapture) {
   timing_allowed = false;
   EXPECT_TRUE(convolution.run(true, false, true)) << "what is known stays";
   timing_allowed = true;
+}
+
+TEST(Cudnn, ConvertsNoFloatsToSixteenBits) {
+  down_converts = true;
+  for (const bool tf32 : {false, true}) {
+    allow_tf32(tf32);
+    EXPECT_THROW(Convolution().run(false), DeviceError) << "no engine is left";
+  }
+  allow_tf32(false);
+  check<bfloat16>({}, {2, 4, 5, 7}, {8, 4, 3, 3});
+  down_converts = false;
 }
 
 TEST(Cudnn, SaysThatAConvolutionFailed) {
