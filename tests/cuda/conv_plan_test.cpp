@@ -1,20 +1,18 @@
-// cuDNN's plans for the convolutions of the networks that Taut's speed is published for, on devices that are
-// only described: devices/*.json. No GPU is needed.
+// cuDNN's plans for the convolutions of the networks that Taut's speed is published for (bench/workload.hpp),
+// on devices that are only described: devices/*.json. No GPU is needed.
 
 #include "conv_plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "../../bench/workload.hpp"
 #include "taut/core/random.hpp"
-#include "taut/nn/lenet.hpp"
-#include "taut/nn/resnet.hpp"
 #include "taut/op/conv2d.hpp"
 #include "taut/op/operator.hpp"
 
@@ -26,7 +24,6 @@ using taut::cuda::ConvGeometry;
 using taut::cuda::ConvKind;
 using taut::cuda::ConvProblem;
 using taut::cuda::Descriptor;
-namespace nn = taut::nn;
 
 /// A convolution of a network.
 struct Convolution {
@@ -54,7 +51,7 @@ class Recorder {
 
   const Shape& shape() const { return shape_; }
 
-  static inline std::vector<Convolution> convolutions;  ///< each different one once
+  static inline std::vector<Convolution> convolutions;
 
  private:
   Shape shape_;
@@ -65,46 +62,44 @@ Recorder eval(const Op& op, const Recorder& x, const Xs&... xs) {
   const Shape shape = taut::infer_shape(op, x.shape(), xs.shape()...);
   if constexpr (std::same_as<Op, taut::op::Conv2d>) {
     const Shape operands[] = {xs.shape()...};
-    const Convolution convolution{{op, x.shape(), operands[0], shape}, sizeof...(xs) == 2};
-    auto& known = Recorder::convolutions;
-    if (std::find(known.begin(), known.end(), convolution) == known.end()) known.push_back(convolution);
+    Recorder::convolutions.push_back({{op, x.shape(), operands[0], shape}, sizeof...(xs) == 2});
   }
   return Recorder(shape);
 }
 
-struct Network {
-  std::string name;
-  void (*run)();
+/// How many convolutions a network has, and how many that differ.
+struct Counts {
+  std::size_t all, different;
 };
 
-const Network networks[] = {
-    {"mnist-lenet",
-     [] {
-       taut::Rng rng{1};
-       nn::LeNet<Recorder>::make(1, 28, 10, rng)(Recorder({64, 1, 28, 28}));
-     }},
-    {"seed-resnet18",
-     [] {
-       taut::Rng rng{1};
-       nn::ResNet<Recorder>::make({.classes = 10, .conv_bias = true}, rng)(Recorder({128, 3, 32, 32}),
-                                                                           Mode::eval);
-     }},
-    {"cifar-resnet18",
-     [] {
-       taut::Rng rng{1};
-       nn::resnet18<Recorder>(10, nn::Stem::cifar, rng)(Recorder({128, 3, 32, 32}), Mode::eval);
-     }},
-    {"frost-resnet20",
-     [] {
-       taut::Rng rng{1};
-       nn::cifar_resnet<Recorder>(20, 10, rng)(Recorder({32, 3, 32, 32}), Mode::eval);
-     }},
-};
+Counts counts_of(bench::Network network) {
+  switch (network) {
+    case bench::Network::mlp:
+      return {0, 0};
+    case bench::Network::seed:
+    case bench::Network::cifar:
+      return {20, 11};
+    case bench::Network::frost:
+      break;
+  }
+  return {21, 8};
+}
 
-std::vector<Convolution> convolutions_of(const Network& network) {
+/// The different convolutions of a workload's network, all of which must have been found.
+std::vector<Convolution> convolutions_of(const bench::Workload& workload, std::int64_t batch) {
   Recorder::convolutions.clear();
-  network.run();
-  return Recorder::convolutions;
+  taut::Rng rng{1};
+  bench::with_network<Recorder>(workload, rng, [&](const auto& network) {
+    network(Recorder(workload.batch_shape(batch)), Mode::eval);
+  });
+  std::vector<Convolution> different;
+  for (const Convolution& convolution : Recorder::convolutions)
+    if (std::find(different.begin(), different.end(), convolution) == different.end())
+      different.push_back(convolution);
+  const Counts counts = counts_of(workload.network);
+  EXPECT_EQ(Recorder::convolutions.size(), counts.all);
+  EXPECT_EQ(different.size(), counts.different);
+  return different;
 }
 
 std::string json_of(const std::string& device) {
@@ -113,8 +108,8 @@ std::string json_of(const std::string& device) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The plans of a problem on a device, which must be there.
-std::size_t expect_plans(const ConvProblem& problem, const Descriptor& device) {
+/// Plans for the problem on the device must be there.
+void expect_plans(const ConvProblem& problem, const Descriptor& device) {
   const auto plans = plan_convolution(problem, device, 4);
   EXPECT_FALSE(plans.empty()) << to_string(problem.geometry.x()) << " x "
                               << to_string(problem.geometry.kernels()) << " kind "
@@ -125,46 +120,41 @@ std::size_t expect_plans(const ConvProblem& problem, const Descriptor& device) {
     EXPECT_GE(plan.workspace, 0);
     EXPECT_LE(plan.workspace, std::int64_t{1} << 30);
   }
-  return plans.size();
 }
 
 class ConvPlans : public testing::TestWithParam<const char*> {};
 
-TEST_P(ConvPlans, FinaliseForAllConvolutionsOfTheNetworks) {
+TEST_P(ConvPlans, FinaliseForTheTrainingOfTheNetworks) {
   const Descriptor device = taut::cuda::describe_device(json_of(GetParam()));
-  for (const Network& network : networks) {
-    SCOPED_TRACE(network.name);
-    const auto convolutions = convolutions_of(network);
-    ASSERT_GE(convolutions.size(), 2u);
-    std::size_t problems = 0, plans = 0;
-    for (const Convolution& convolution : convolutions)
+  for (const auto& workload : bench::workloads) {
+    SCOPED_TRACE(workload.name);
+    for (const Convolution& convolution : convolutions_of(workload, workload.batch))
       for (const bool half : {false, true})
         for (const auto kind : {ConvKind::forward, ConvKind::data_gradient, ConvKind::weight_gradient}) {
           ConvProblem problem{.kind = kind, .geometry = convolution.geometry, .half = half};
           problem.bias = kind == ConvKind::forward && convolution.bias;
-          plans += expect_plans(problem, device);
-          ++problems;
+          expect_plans(problem, device);
         }
-    std::printf("%s on %s: %zu convolutions, %zu problems, %zu plans\n", network.name.c_str(), GetParam(),
-                convolutions.size(), problems, plans);
   }
 }
 
-// For inference each convolution has a bias, its normalisation's, and one of these endings.
-TEST_P(ConvPlans, FinaliseForTheEndingsOfTheNetworks) {
+// As they were trained, or with a bias for each convolution, its normalisation's, and one of these endings.
+TEST_P(ConvPlans, FinaliseForTheInferenceOfTheNetworks) {
   const Descriptor device = taut::cuda::describe_device(json_of(GetParam()));
-  for (const Network& network : networks) {
-    SCOPED_TRACE(network.name);
-    for (const Convolution& convolution : convolutions_of(network))
-      for (const bool half : {false, true})
-        for (const bool residual : {false, true})
-          expect_plans({.geometry = convolution.geometry,
-                        .half = half,
-                        .bias = true,
-                        .residual = residual,
-                        .relu = true},
-                       device);
-  }
+  for (const auto& workload : bench::workloads)
+    for (const std::int64_t batch : {1, 256}) {
+      SCOPED_TRACE(std::string(workload.name) + ", batch " + std::to_string(batch));
+      for (const Convolution& convolution : convolutions_of(workload, batch))
+        for (const bool half : {false, true}) {
+          ConvProblem problem{.geometry = convolution.geometry, .half = half, .bias = convolution.bias};
+          expect_plans(problem, device);
+          problem.bias = problem.relu = true;
+          for (const bool residual : {false, true}) {
+            problem.residual = residual;
+            expect_plans(problem, device);
+          }
+        }
+    }
 }
 
 TEST_P(ConvPlans, ExistForEveryOption) {
