@@ -88,7 +88,7 @@ sed -n 's/.*test accuracy \([0-9.]*\)%.*/\1/p' "$log" | tail -n 1 |
   awk -v least="$least" '{ found = 1 } $1 < least { low = 1 } END { if (low || !found) { print "expected a test accuracy of " least "% at least"; exit 1 } }'
 REACHES
 
-# The library, then what stands on it. Benchmarks of single operators are not run here.
+# The library, then what stands on it.
 export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 stage 'configuration' 60 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DTAUT_NATIVE=ON -DTAUT_CUDA=ON \
   -DCMAKE_CUDA_ARCHITECTURES=native

@@ -320,18 +320,22 @@ class Buffer {
   /// or released. Several threads may do so at once.
   void keep_form(const FormKey& key, Buffer other) const;
 
+  /// The form under `key`, which is made by `make()` and kept if there is none.
+  template <class F> Buffer form_or(const FormKey& key, const F& make) const {
+    Buffer found = form(key);
+    if (!found) keep_form(key, found = make());
+    return found;
+  }
+
   /// The form under `key`, which is made by `make()` and kept at the second call: what is used once before
   /// the contents change is not worth it. An empty handle at the first.
   template <class F> Buffer form_if_reused(const FormKey& key, const F& make) const {
-    Buffer found = form(key);
-    if (found) return found;
+    if (Buffer found = form(key)) return found;
     FormKey used_before = key;
     used_before.layout = ~key.layout;
-    if (form(used_before))
-      keep_form(key, found = make());
-    else
-      keep_form(used_before, allocate(0));
-    return found;
+    if (form(used_before)) return form_or(key, make);
+    keep_form(used_before, allocate(0));
+    return {};
   }
 
   /// Must be called before this memory is written to: drops the kept forms, which would be out of date.

@@ -132,12 +132,7 @@ template <class E> class BasicCpuArray {
   /// For kernels: `make()`, a dense array of `shape` in memory of its own that depends on this array only,
   /// kept under `key` with the elements until these change.
   template <class F> BasicCpuArray kept(const cpu::FormKey& key, const Shape& shape, const F& make) const {
-    auto form = buffer_.form(key);
-    if (!form) {
-      form = make().buffer_;
-      buffer_.keep_form(key, form);
-    }
-    return BasicCpuArray(std::move(form), shape);
+    return BasicCpuArray(buffer_.form_or(key, [&] { return make().buffer_; }), shape);
   }
 
   /// The same elements in row-major order under another shape of the same size.
@@ -157,13 +152,12 @@ template <class E> class BasicCpuArray {
     if (!buffer_ || cpu::same_order(shape_, layout, layout_)) return buffer_;
     cpu::FormKey key{static_cast<std::uint64_t>(layout), {}};
     std::copy(shape_.begin(), shape_.end(), key.extents);
-    auto converted = buffer_.form(key);
-    if (converted) return converted;
-    converted = cpu::Buffer::allocate(buffer_.bytes());
-    cpu::convert_layout(shape_, reinterpret_cast<const E*>(buffer_.data()), layout_,
-                        reinterpret_cast<E*>(converted.data()), layout);
-    buffer_.keep_form(key, converted);
-    return converted;
+    return buffer_.form_or(key, [&] {
+      auto converted = cpu::Buffer::allocate(buffer_.bytes());
+      cpu::convert_layout(shape_, reinterpret_cast<const E*>(buffer_.data()), layout_,
+                          reinterpret_cast<E*>(converted.data()), layout);
+      return converted;
+    });
   }
 
   template <class F> static BasicCpuArray generate(const Shape& shape, F element) {

@@ -76,17 +76,16 @@ class UnrolledConv {
   /// The matrix of the kernels, kept with them until they change.
   template <class E> Buffer matrix(const BasicCpuArray<E>& kernels) const {
     const FormKey key{number(), {g_.out, g_.c, g_.kh, g_.kw}};
-    Buffer form = kernels.buffer().form(key);
-    if (form) return form;
-    detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
-    form = Buffer::allocate(static_cast<std::size_t>(rows() * columns()) * sizeof(E));
-    E* const to = reinterpret_cast<E*>(form.data());
-    const E* const from = kernels.data();
-    for_each_output([&](std::int64_t o) {
-      for_each_weight(o, [&](std::int64_t at, std::int64_t weight) { to[at] = from[weight]; });
+    return kernels.buffer().form_or(key, [&] {
+      detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
+      auto form = Buffer::allocate(static_cast<std::size_t>(rows() * columns()) * sizeof(E));
+      E* const to = reinterpret_cast<E*>(form.data());
+      const E* const from = kernels.data();
+      for_each_output([&](std::int64_t o) {
+        for_each_weight(o, [&](std::int64_t at, std::int64_t weight) { to[at] = from[weight]; });
+      });
+      return form;
     });
-    kernels.buffer().keep_form(key, form);
-    return form;
   }
 
   /// Adds the elements of such a matrix up to the kernels that they stand for.

@@ -55,17 +55,19 @@ inline bool applies(const ConvGeometry& g) {
          g.padding.w >= 0 && g.c % lanes == 0 && g.out % lanes == 0;
 }
 
-/// The tiles of 4 x 4 that results are cut into.
-inline std::int64_t tiles_of(const ConvGeometry& g) {
-  const auto along = [](std::int64_t pixels) { return (pixels + tile - 1) / tile; };
-  return g.n * along(g.oh) * along(g.ow);
+inline Problem forward(const ConvGeometry& g) {
+  return {{g.c, g.h, g.w}, {g.out, g.oh, g.ow}, g.n, g.padding.h, g.padding.w, false};
+}
+
+inline Problem gradient(const ConvGeometry& g) {
+  return {{g.out, g.oh, g.ow}, {g.c, g.h, g.w}, g.n, 2 - g.padding.h, 2 - g.padding.w, true};
 }
 
 /// Whether it needs no trial against the direct algorithm: with tiles enough for all threads and to make up
 /// for the transformation of the kernels, and few of their pixels outside of the image. It takes 0.4 to 0.9
 /// of the time then.
 inline bool pays(const ConvGeometry& g) {
-  const auto tiles = tiles_of(g);
+  const auto tiles = forward(g).tiles();
   return std::min(g.c, g.out) >= 32 && tiles >= 48 * threads() && 4 * tiles >= std::max(g.c, g.out) &&
          8 * g.n * g.oh * g.ow >= 7 * tiles * tile * tile;
 }
@@ -77,15 +79,7 @@ inline bool pays(const ConvGeometry& g) {
 inline bool loses(const ConvGeometry& g) {
   constexpr std::int64_t cache_bytes = std::int64_t{2} << 20;
   const auto kernel_bytes = places * g.c * g.out * static_cast<std::int64_t>(sizeof(float));
-  return tiles_of(g) < 8 && kernel_bytes > cache_bytes;
-}
-
-inline Problem forward(const ConvGeometry& g) {
-  return {{g.c, g.h, g.w}, {g.out, g.oh, g.ow}, g.n, g.padding.h, g.padding.w, false};
-}
-
-inline Problem gradient(const ConvGeometry& g) {
-  return {{g.out, g.oh, g.ow}, {g.c, g.h, g.w}, g.n, 2 - g.padding.h, 2 - g.padding.w, true};
+  return forward(g).tiles() < 8 && kernel_bytes > cache_bytes;
 }
 
 /// The place of one tile.

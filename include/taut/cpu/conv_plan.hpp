@@ -226,13 +226,12 @@ class ConvPlan {
   Buffer reordered(const CpuArray& kernels) const {
     FormKey key{number_, {}};
     std::copy(kernels.shape().begin(), kernels.shape().end(), key.extents);
-    Buffer form = kernels.buffer().form(key);
-    if (form) return form;
-    kernel_conversions.fetch_add(1, std::memory_order_relaxed);
-    form = Buffer::allocate(kernels_.bytes());
-    reorder(kernels.data(), form.data());
-    kernels.buffer().keep_form(key, form);
-    return form;
+    return kernels.buffer().form_or(key, [&] {
+      kernel_conversions.fetch_add(1, std::memory_order_relaxed);
+      auto form = Buffer::allocate(kernels_.bytes());
+      reorder(kernels.data(), form.data());
+      return form;
+    });
   }
 
   ConvKind kind_;

@@ -44,6 +44,11 @@ template <class E> bool takes_onednn([[maybe_unused]] const Gemm& g) {
   return false;
 }
 
+/// Whether `gemm` packs an op(B) that is given transposed, so that having done so beforehand saves time.
+template <class E> bool packs_columns(const Gemm& g) {
+  return g.batch * g.m * g.n * g.k > 0 && !blocked::takes_dots(g) && !takes_onednn<E>(g);
+}
+
 /// C = op(A) op(B) + bias for each item of the batch. `bias`, of n elements, is added to every row; it may be
 /// null. C, of batch x m x n elements, is overwritten and never read; it must not overlap an operand. Any
 /// dimension may be 0: an empty sum is the bias, or 0. NaN and infinity propagate, also through products with

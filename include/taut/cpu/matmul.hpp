@@ -57,7 +57,7 @@ BasicCpuArray<E> linear_layer(const Shape& shape, const BasicCpuArray<E>& x, con
                .relu = relu};
   const E* columns = weight.data();
   Buffer packed;
-  if (product.m * product.n * product.k > 0 && !blocked::takes_dots(product) && !takes_onednn<E>(product)) {
+  if (packs_columns<E>(product)) {
     constexpr std::uint64_t number = std::uint64_t{1} << 41;  // above those of trimmed kernels
     packed = weight.buffer().form_if_reused({number, {product.n, product.k}}, [&] {
       detail::kernel_conversions.fetch_add(1, std::memory_order_relaxed);
