@@ -2,16 +2,15 @@
 // IDX files made in memory and on disk, for the tests of what reads them.
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <taut/data/byte_source.hpp>
+
+#include "../temporary_directory.hpp"
 
 namespace taut::test {
 
@@ -40,24 +39,6 @@ inline Bytes counting_idx(std::initializer_list<std::uint32_t> extents, int modu
     values[i] = static_cast<std::uint8_t>(i % static_cast<std::size_t>(modulus));
   return idx_header(extents) + values;
 }
-
-/// An empty directory of its own, which is removed with everything in it at the end of the scope.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    path_ = (std::filesystem::temp_directory_path() / "taut-test-XXXXXX").string();
-    if (!mkdtemp(path_.data())) throw std::runtime_error("cannot make a directory such as " + path_);
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  operator const std::string&() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 inline void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   std::ofstream file(path, std::ios::binary);

@@ -7,19 +7,15 @@
 #include <taut/io/chrome_trace.hpp>
 
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <thread>
+
+#include "../temporary_directory.hpp"
 
 using namespace taut;
 using P = Profiled<CpuArray>;
 
 namespace {
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// A value of JSON: an object's members, an array's items, or a text or a number.
 struct Json {
@@ -82,10 +78,10 @@ class JsonBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, JsonB
 
 /// Writes the trace and reads it back.
 Json written(const TraceRecording& trace) {
-  const std::string path = testing::TempDir() + "chrome_trace_test.json";
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "trace.json";
   io::write_chrome_trace(trace, path);
-  const std::string text = contents(path);
-  std::remove(path.c_str());
+  const std::string text = test::file_contents(path);
   rapidjson::StringStream stream(text.c_str());
   JsonBuilder builder;
   const bool valid =
@@ -196,7 +192,8 @@ TEST(ChromeTrace, CanBeEmpty) {
 
 TEST(ChromeTrace, SaysWhyItCannotBeWritten) {
   const TraceRecording trace;
-  const std::string path = testing::TempDir() + "no such directory/trace.json";
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "no such directory/trace.json";
   try {
     io::write_chrome_trace(trace, path);
     FAIL() << "must throw";
@@ -208,13 +205,13 @@ TEST(ChromeTrace, SaysWhyItCannotBeWritten) {
 }
 
 TEST(ChromeTrace, LeavesAFileAsItWasIfItFails) {
-  const std::string path = testing::TempDir() + "chrome_trace_test_old.json";
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "trace.json";
   std::ofstream(path) << "old";
   TraceRecording trace;
   { const TraceSpan span("\xFF"); }
   EXPECT_THROW(io::write_chrome_trace(trace, path), DataError);
-  EXPECT_EQ(contents(path), "old");
-  std::remove(path.c_str());
+  EXPECT_EQ(test::file_contents(path), "old");
 }
 
 }  // namespace

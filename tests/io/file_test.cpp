@@ -12,31 +12,24 @@
 #include <string>
 #include <taut/io/file.hpp>
 
+#include "../temporary_directory.hpp"
+
 namespace {
 
 using taut::DataError;
 using taut::io::InputFile;
 using taut::io::ReplacementFile;
+using taut::test::file_contents;
+using taut::test::TemporaryDirectory;
 
 namespace fs = std::filesystem;
 
 /// A directory of the test's own with an old file in it, removed at the test's end.
 class Files : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "taut-file-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    std::ofstream(path()) << "old";
-  }
-  void TearDown() override { fs::remove_all(directory_); }
+  void SetUp() override { std::ofstream(path()) << "old"; }
 
-  std::string path(const std::string& name = "file") const { return (directory_ / name).string(); }
-
-  static std::string contents(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string path(const std::string& name = "file") const { return directory_ / name; }
 
   static void write(ReplacementFile& file, const std::string& text) {
     file.write(std::as_bytes(std::span(text)));
@@ -69,10 +62,11 @@ class Files : public ::testing::Test {
 
   /// The files in the directory, the old one included.
   int file_count() const {
-    return static_cast<int>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+    return static_cast<int>(
+        std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()));
   }
 
-  fs::path directory_;
+  const TemporaryDirectory directory_;
 };
 
 TEST_F(Files, AreReadInPieces) {
@@ -88,7 +82,7 @@ TEST_F(Files, AreReadInPieces) {
 
 TEST_F(Files, ThatCannotBeReadSayWhy) {
   EXPECT_EQ(reading_fails_with(path("absent")), ": cannot open: No such file or directory");
-  EXPECT_EQ(reading_fails_with(directory_.string()), ": cannot read: not a regular file");
+  EXPECT_EQ(reading_fails_with(directory_), ": cannot read: not a regular file");
   EXPECT_EQ(reading_fails_with("/dev/zero"), ": cannot read: not a regular file");
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(reading_fails_with(path("pipe")), ": cannot read: not a regular file");
@@ -96,28 +90,28 @@ TEST_F(Files, ThatCannotBeReadSayWhy) {
 
 TEST_F(Files, AreCreatedOrReplaced) {
   replace(path(), "new");
-  EXPECT_EQ(contents(path()), "new");
+  EXPECT_EQ(file_contents(path()), "new");
   replace(path("other"), "");
-  EXPECT_EQ(contents(path("other")), "");
+  EXPECT_EQ(file_contents(path("other")), "");
   EXPECT_EQ(file_count(), 2);
 }
 
 TEST_F(Files, ARelativePathIsInTheWorkingDirectory) {
   const auto before = fs::current_path();
-  fs::current_path(directory_);
+  fs::current_path(directory_.path());
   replace("file", "new");
   fs::current_path(before);
-  EXPECT_EQ(contents(path()), "new");
+  EXPECT_EQ(file_contents(path()), "new");
 }
 
 TEST_F(Files, OnlyCommitChangesAnything) {
   {
     ReplacementFile file(path());
     write(file, "new");
-    EXPECT_EQ(contents(path()), "old");
+    EXPECT_EQ(file_contents(path()), "old");
     EXPECT_EQ(file_count(), 2);
   }
-  EXPECT_EQ(contents(path()), "old");
+  EXPECT_EQ(file_contents(path()), "old");
   EXPECT_EQ(file_count(), 1);
 }
 
@@ -126,16 +120,16 @@ TEST_F(Files, TwoWritersDoNotDisturbEachOther) {
   write(first, "first");
   write(second, "second");
   second.commit();
-  EXPECT_EQ(contents(path()), "second");
+  EXPECT_EQ(file_contents(path()), "second");
   first.commit();
-  EXPECT_EQ(contents(path()), "first");
+  EXPECT_EQ(file_contents(path()), "first");
 }
 
 TEST_F(Files, ATemporaryFileLeftByAnotherProcessIsNotTouched) {
   std::string left;
   {
     const ReplacementFile file(path());
-    for (const auto& entry : fs::directory_iterator(directory_)) {
+    for (const auto& entry : fs::directory_iterator(directory_.path())) {
       if (entry.path() != path()) left = entry.path().string();
     }
   }
@@ -143,8 +137,8 @@ TEST_F(Files, ATemporaryFileLeftByAnotherProcessIsNotTouched) {
   const auto next = left.substr(0, number) + std::to_string(std::stoi(left.substr(number)) + 1);
   std::ofstream(next) << "theirs";
   replace(path(), "new");
-  EXPECT_EQ(contents(path()), "new");
-  EXPECT_EQ(contents(next), "theirs");
+  EXPECT_EQ(file_contents(path()), "new");
+  EXPECT_EQ(file_contents(next), "theirs");
 }
 
 TEST_F(Files, AKilledWriterLeavesTheOldFile) {
@@ -157,7 +151,7 @@ TEST_F(Files, AKilledWriterLeavesTheOldFile) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
-  EXPECT_EQ(contents(path()), "old");
+  EXPECT_EQ(file_contents(path()), "old");
 }
 
 TEST_F(Files, ThatCannotBeWrittenSayWhy) {
@@ -165,8 +159,8 @@ TEST_F(Files, ThatCannotBeWrittenSayWhy) {
   EXPECT_EQ(replacing_fails_with(path("absent/file")), prefix + "No such file or directory");
   EXPECT_EQ(replacing_fails_with(path(std::string(300, 'x'))), prefix + "File name too long");
   EXPECT_EQ(replacing_fails_with(path() + "/file"), prefix + "Not a directory");
-  EXPECT_EQ(replacing_fails_with(directory_.string()), ": cannot write: not a regular file");
-  EXPECT_EQ(contents(path()), "old");
+  EXPECT_EQ(replacing_fails_with(directory_), ": cannot write: not a regular file");
+  EXPECT_EQ(file_contents(path()), "old");
   EXPECT_EQ(file_count(), 1);
 }
 
@@ -194,7 +188,7 @@ TEST_F(Files, PermissionsAndLinksAreKept) {
   fs::create_symlink("file", path("latest"));
   replace(path("latest"), "new");
   EXPECT_TRUE(fs::is_symlink(path("latest")));
-  EXPECT_EQ(contents(path()), "new");
+  EXPECT_EQ(file_contents(path()), "new");
   EXPECT_EQ(static_cast<int>(fs::status(path()).permissions()), 0640);
 }
 

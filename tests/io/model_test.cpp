@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <fstream>
 #include <taut/taut.hpp>
+
+#include "../temporary_directory.hpp"
 
 using namespace taut;
 using G = Grad<CpuArray>;
@@ -11,8 +12,8 @@ namespace {
 
 class ModelFile : public testing::Test {
  protected:
-  const std::string path = testing::TempDir() + "taut_model_test.safetensors";
-  void TearDown() override { std::remove(path.c_str()); }
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "model.safetensors";
 
   template <class T>
   static nn::Mlp<T> model(std::uint64_t seed, std::vector<std::int64_t> widths = {4, 3, 2}) {
@@ -91,8 +92,7 @@ TEST_F(ModelFile, RefusesDamagedFiles) {
   auto target = model<G>(1);
   EXPECT_NE(failure([&] { io::load(target, path + ".missing"); }).find("missing"), std::string::npos);
   io::save(target, path);
-  std::ifstream in(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const std::string bytes = test::file_contents(path);
   for (const std::size_t size : {std::size_t{0}, std::size_t{7}, std::size_t{30}, bytes.size() - 1}) {
     std::ofstream(path, std::ios::binary | std::ios::trunc)
         .write(bytes.data(), static_cast<std::streamsize>(size));
@@ -102,8 +102,7 @@ TEST_F(ModelFile, RefusesDamagedFiles) {
 
 TEST_F(ModelFile, KeepsTheOldFileWhenWritingFails) {
   const auto old = model<G>(1);
-  EXPECT_NE(failure([&] { io::save(old, testing::TempDir() + "no/such/folder/x.safetensors"); }),
-            "no DataError");
+  EXPECT_NE(failure([&] { io::save(old, directory / "no/such/folder/x.safetensors"); }), "no DataError");
 }
 
 }  // namespace

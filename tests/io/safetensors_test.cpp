@@ -18,6 +18,8 @@
 #include <taut/io/safetensors.hpp>
 #include <vector>
 
+#include "../temporary_directory.hpp"
+
 namespace {
 
 using taut::DataError;
@@ -27,6 +29,8 @@ using taut::io::Metadata;
 using taut::io::SafetensorsFile;
 using taut::io::TensorView;
 using taut::io::write_safetensors;
+using taut::test::file_contents;
+using taut::test::TemporaryDirectory;
 
 namespace fs = std::filesystem;
 
@@ -34,11 +38,6 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 
 std::string fixture(const std::string& name) {
   return (fs::path(__FILE__).parent_path().parent_path() / "fixtures" / "safetensors" / name).string();
-}
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// A view of `values`, which must outlive it.
@@ -82,19 +81,11 @@ std::string header_refusal(const std::string& json, std::size_t data_size = 0) {
 /// A directory of the test's own, removed at its end.
 class Safetensors : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "taut-safetensors-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  std::string path(const std::string& name = "model.safetensors") const {
-    return (directory_ / name).string();
-  }
+  std::string path(const std::string& name = "model.safetensors") const { return directory_ / name; }
 
   int file_count() const {
-    return static_cast<int>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+    return static_cast<int>(
+        std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()));
   }
 
   /// What writing one tensor to `path` is refused with.
@@ -108,7 +99,7 @@ class Safetensors : public ::testing::Test {
     return "accepted";
   }
 
-  fs::path directory_;
+  const TemporaryDirectory directory_;
 };
 
 // Reading what the reference implementation wrote
@@ -152,7 +143,7 @@ TEST_F(Safetensors, IsWrittenByteForByteAsTheReferenceDoes) {
   std::vector<float> a = {1, 2, 3, 4}, b = {5, 6, 7}, c = {8};
   const TensorView tensors[] = {view("a", {2, 2}, a), view("b.0.weight", {1, 3}, b), view("c", {}, c)};
   write_safetensors(path(), tensors, {{"step", "12"}});
-  EXPECT_EQ(contents(path()), contents(fixture("one_dtype.safetensors")));
+  EXPECT_EQ(file_contents(path()), file_contents(fixture("one_dtype.safetensors")));
 }
 
 // Round trips
@@ -184,7 +175,7 @@ TEST_F(Safetensors, DataAreAlignedAndKeepTheGivenOrder) {
   std::string names;
   for (const auto& tensor : file.tensors()) names += tensor.name + " ";
   EXPECT_EQ(names, "wide z a small ");
-  const auto bytes = contents(path());
+  const auto bytes = file_contents(path());
   EXPECT_EQ(static_cast<unsigned char>(bytes[0]) % 8, 0);
   EXPECT_EQ(file.find("a")->values<float>(), std::vector{4.0f});
 }
@@ -192,7 +183,7 @@ TEST_F(Safetensors, DataAreAlignedAndKeepTheGivenOrder) {
 TEST_F(Safetensors, NoTensorsAtAllAreAFile) {
   write_safetensors(path(), {});
   EXPECT_TRUE(SafetensorsFile::read(path()).tensors().empty());
-  EXPECT_EQ(contents(path()).size(), 16u);
+  EXPECT_EQ(file_contents(path()).size(), 16u);
 }
 
 TEST_F(Safetensors, AnyUnicodeIsAName) {
@@ -229,7 +220,7 @@ TEST(SafetensorsDamage, HeaderSize) {
 }
 
 TEST(SafetensorsDamage, EveryTruncationIsRefused) {
-  const std::string whole = contents(fixture("every_dtype.safetensors"));
+  const std::string whole = file_contents(fixture("every_dtype.safetensors"));
   EXPECT_EQ(refusal(whole), "accepted");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_NE(refusal(whole.substr(0, size)), "accepted") << size;
@@ -384,7 +375,7 @@ TEST_F(Safetensors, UnreadableFilesSayWhy) {
     return "accepted";
   };
   EXPECT_TRUE(contains(reason(path("absent")), path("absent") + ": cannot open: No such file or directory"));
-  EXPECT_TRUE(contains(reason(directory_.string()), "not a regular file"));
+  EXPECT_TRUE(contains(reason(directory_), "not a regular file"));
   EXPECT_TRUE(contains(reason("/dev/zero"), "not a regular file"));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_TRUE(contains(reason(path("pipe")), "not a regular file"));

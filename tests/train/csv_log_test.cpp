@@ -6,10 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <taut/train/csv_log.hpp>
 #include <vector>
+
+#include "../temporary_directory.hpp"
 
 using namespace taut;
 using namespace taut::train;
@@ -19,23 +20,10 @@ namespace {
 const std::string header =
     "epoch,train_loss,train_accuracy,test_loss,test_accuracy,learning_rate,seconds,samples_per_second\n";
 
-// A folder of its own for each test.
 class CsvLogTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "csv_log_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string path() const { return folder_ / "run.csv"; }
-  std::string contents() const {
-    std::ifstream file(path(), std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
+  std::string contents() const { return test::file_contents(path()); }
   void put(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
 
   // The message of the `DataError` that opening in this mode ends in.
@@ -49,7 +37,7 @@ class CsvLogTest : public testing::Test {
     return "accepted";
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryDirectory folder_;
 };
 
 EpochResult epoch(int number) {
@@ -145,7 +133,7 @@ TEST_F(CsvLogTest, SaysWhatIsWrongWithAPath) {
   EXPECT_NE(refusal(CsvMode::create).find("cannot open the file for writing: Is a directory"),
             std::string::npos);
   EXPECT_NE(refusal(CsvMode::append).find("cannot read the file to continue it"), std::string::npos);
-  folder_ /= "missing";
+  std::filesystem::remove_all(folder_.path());
   EXPECT_NE(refusal(CsvMode::create).find("No such file or directory"), std::string::npos);
 }
 

@@ -7,11 +7,12 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <taut/train/report.hpp>
 #include <vector>
+
+#include "../temporary_directory.hpp"
 
 using namespace taut;
 using namespace taut::train;
@@ -45,29 +46,20 @@ std::string nesting_error(std::string_view page) {
   return open.empty() ? "" : "not closed: " + open.back();
 }
 
-// A folder of its own for each test.
 class HtmlReportTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "report_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string path() const { return folder_ / "report.html"; }
 
   // The page, which must be whole and need nothing else.
   std::string page() const {
-    std::ostringstream text;
-    text << std::ifstream(path(), std::ios::binary).rdbuf();
-    EXPECT_EQ(nesting_error(text.str()), "");
+    const std::string text = test::file_contents(path());
+    EXPECT_EQ(nesting_error(text), "");
     for (const char* outside : {"http:", "https:", "<script", "<link", "url(", "@import"})
-      EXPECT_EQ(count(text.str(), outside), 0) << outside;
-    return text.str();
+      EXPECT_EQ(count(text, outside), 0) << outside;
+    return text;
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryDirectory folder_;
 };
 
 EpochResult epoch(int number) {
@@ -281,7 +273,7 @@ TEST_F(HtmlReportTest, RefusesWhatIsNoImage) {
 }
 
 TEST_F(HtmlReportTest, SaysAtOnceThatItCannotBeWritten) {
-  EXPECT_THROW(HtmlReport(folder_ / "missing" / "report.html"), DataError);
+  EXPECT_THROW(HtmlReport(folder_ / "missing/report.html"), DataError);
   EXPECT_THROW(HtmlReport{folder_}, DataError);
 }
 
@@ -303,5 +295,6 @@ TEST_F(HtmlReportTest, KeepsTheOldPageWhenTheDiskIsFull) {
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
   EXPECT_EQ(page(), before);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "a temporary file stayed";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1)
+      << "a temporary file stayed";
 }

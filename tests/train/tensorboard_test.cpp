@@ -11,11 +11,12 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <taut/train/tensorboard.hpp>
 #include <vector>
+
+#include "../temporary_directory.hpp"
 
 using namespace taut;
 using namespace taut::train;
@@ -104,29 +105,15 @@ Event parse(std::string_view record) {
   return event;
 }
 
-// A folder of its own for each test.
 class TensorBoardLogTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "tensorboard_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  static std::string contents(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
-  }
-
   static std::vector<Event> events(const TensorBoardLog& log) {
     std::vector<Event> result;
-    for (const auto& record : records(contents(log.path()))) result.push_back(parse(record));
+    for (const auto& record : records(test::file_contents(log.path()))) result.push_back(parse(record));
     return result;
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryDirectory folder_;
 };
 
 EpochResult epoch(int number) {
@@ -169,8 +156,8 @@ TEST(ProtoMessage, EncodesAsTheSpecificationsExamples) {
 }
 
 TEST_F(TensorBoardLogTest, BeginsWithTheVersionInAFileOfItsOwn) {
-  TensorBoardLog log{folder_ / "new" / "deep"};
-  EXPECT_TRUE(log.path().starts_with((folder_ / "new" / "deep" / "events.out.tfevents.").string()));
+  TensorBoardLog log{folder_.path() / "new" / "deep"};
+  EXPECT_TRUE(log.path().starts_with((folder_.path() / "new" / "deep" / "events.out.tfevents.").string()));
   const auto read = events(log);
   ASSERT_EQ(read.size(), 1u);
   EXPECT_EQ(read[0].version, "brain.Event:2");
@@ -178,7 +165,7 @@ TEST_F(TensorBoardLogTest, BeginsWithTheVersionInAFileOfItsOwn) {
 }
 
 TEST_F(TensorBoardLogTest, HasEveryEpochOnDiskBeforeItIsClosed) {
-  TensorBoardLog log{folder_};
+  TensorBoardLog log{folder_.path()};
   log.on_epoch(epoch(1));
   log.on_epoch(epoch(300));
   const auto read = events(log);
@@ -192,7 +179,7 @@ TEST_F(TensorBoardLogTest, HasEveryEpochOnDiskBeforeItIsClosed) {
 }
 
 TEST_F(TensorBoardLogTest, LeavesOutWhatWasNotMeasured) {
-  TensorBoardLog log{folder_};
+  TensorBoardLog log{folder_.path()};
   log.on_epoch({.epoch = 2, .train_loss = std::numeric_limits<double>::infinity()});
   const auto read = events(log);
   ASSERT_EQ(read[1].scalars.size(), 1u);
@@ -200,7 +187,7 @@ TEST_F(TensorBoardLogTest, LeavesOutWhatWasNotMeasured) {
 }
 
 TEST_F(TensorBoardLogTest, AddsTheProgramsOwnScalars) {
-  TensorBoardLog log{folder_};
+  TensorBoardLog log{folder_.path()};
   log.add_scalar("norm/weights & <more>", 2.5, 5'000'000'000);
   const auto read = events(log);
   EXPECT_EQ(read[1].step, 5'000'000'000);
@@ -208,7 +195,7 @@ TEST_F(TensorBoardLogTest, AddsTheProgramsOwnScalars) {
 }
 
 TEST_F(TensorBoardLogTest, NeverWritesToAnotherLogsFile) {
-  TensorBoardLog first{folder_}, second{folder_}, third{folder_};
+  TensorBoardLog first{folder_.path()}, second{folder_.path()}, third{folder_.path()};
   EXPECT_NE(first.path(), second.path());
   EXPECT_NE(second.path(), third.path());
   second.on_epoch(epoch(1));
@@ -217,7 +204,7 @@ TEST_F(TensorBoardLogTest, NeverWritesToAnotherLogsFile) {
 }
 
 TEST_F(TensorBoardLogTest, WritesLongRuns) {
-  TensorBoardLog log{folder_};
+  TensorBoardLog log{folder_.path()};
   for (int i = 1; i <= 2000; ++i) log.on_epoch(epoch(i));
   const auto read = events(log);
   ASSERT_EQ(read.size(), 2001u);
@@ -240,9 +227,9 @@ TEST_F(TensorBoardLogTest, SaysWhatIsWrongWithADirectory) {
 // In a process of its own, since the limit stays.
 TEST_F(TensorBoardLogTest, KeepsWholeRecordsWhenTheDiskIsFull) {
   const auto run = [&] {
-    TensorBoardLog log{folder_};
+    TensorBoardLog log{folder_.path()};
     log.on_epoch(epoch(1));
-    const auto before = contents(log.path());
+    const auto before = test::file_contents(log.path());
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{before.size() + 20, before.size() + 20};
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -250,7 +237,7 @@ TEST_F(TensorBoardLogTest, KeepsWholeRecordsWhenTheDiskIsFull) {
       log.on_epoch(epoch(2));
     } catch (const DataError& error) {
       const bool told = std::string(error.what()).find("the file is as it was") != std::string::npos;
-      std::exit(told && contents(log.path()) == before ? 0 : 1);
+      std::exit(told && test::file_contents(log.path()) == before ? 0 : 1);
     }
     std::exit(2);
   };
