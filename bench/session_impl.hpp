@@ -5,6 +5,7 @@
 #include <taut/io/model.hpp>
 #include <taut/train/fit.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -30,9 +31,9 @@ template <class T, class M> class SessionOf final : public Session {
     optimizer_ = make_optimizer(start_.workload, network_);
     step_ = [this](const T& images, const Labels& labels) { return step(images, labels); };
     if (start_.captured) step_ = Captured<T>::of(step_, *optimizer_);
-    for (const auto& batch : start_.batches)
-      batches_.push_back(
-          {tensor(batch.values, batch.shape), Labels::from_host(batch.labels, {batch.shape[0]})});
+    for (const auto& [shape, values, labels] : std::exchange(start_.batches, {}))
+      batches_.push_back({T::from_host(std::vector<Element>(values.begin(), values.end()), shape),
+                          Labels::from_host(labels, {shape[0]})});
   }
 
   double train_step() override {
@@ -64,6 +65,7 @@ template <class T, class M> class SessionOf final : public Session {
   }
 
  private:
+  using Element = typename T::Element;
   using Labels = typename T::Index;
 
   taut::Widened<T> step(const T& images, const Labels& labels) {
@@ -76,20 +78,17 @@ template <class T, class M> class SessionOf final : public Session {
                                             labels);
   }
 
-  static T tensor(const std::vector<float>& values, const taut::Shape& shape) {
-    return T::from_host(std::vector<typename T::Element>(values.begin(), values.end()), shape);
-  }
-
   T first_samples(std::int64_t count) const {
-    std::vector<float> values;
-    const auto per_batch = start_.batches.front().shape[0], size = start_.workload.batch_shape(1).size();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto& from =
-          start_.batches[static_cast<std::size_t>(i / per_batch) % start_.batches.size()].values;
-      const auto begin = from.begin() + i % per_batch * size;
-      values.insert(values.end(), begin, begin + size);
+    const auto shape = start_.workload.batch_shape(count);
+    const auto wanted = static_cast<std::size_t>(shape.size());
+    std::vector<Element> values;
+    for (std::size_t i = 0; values.size() < wanted; i = (i + 1) % batches_.size()) {
+      const auto batch = batches_[i].first.to_host();
+      values.insert(
+          values.end(), batch.begin(),
+          batch.begin() + static_cast<std::ptrdiff_t>(std::min(batch.size(), wanted - values.size())));
     }
-    return tensor(values, start_.workload.batch_shape(count));
+    return T::from_host(values, shape);
   }
 
   Start start_;
