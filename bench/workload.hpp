@@ -1,5 +1,6 @@
 #pragma once
-// The four workloads that Taut's speed is published for. bench/pytorch/workloads.py says the same to PyTorch.
+// The four workloads that Taut's speed is published for. bench/comparison/workloads.py says the same to
+// the other libraries.
 
 #include <taut/core/error.hpp>
 #include <taut/nn/mlp.hpp>

@@ -11,6 +11,7 @@ from pathlib import Path
 from .worker import Worker, WorkerError
 
 PACKAGES = ["torch", "numpy", "safetensors", "matplotlib"]
+OTHERS = ("jax",)  # libraries that stand beside PyTorch: rungs, packages and directories of that name
 
 
 class Failure(Exception):
@@ -59,7 +60,7 @@ def find_pytorch(options):
     and a message, if there is no PyTorch, or not for the device."""
     if options.python == "none":
         return None
-    python = Path(options.python) if options.python else set_up_pytorch(options.environment)
+    python = Path(options.python) if options.python else set_up_pytorch(options.environment, [r for r in options.rungs if r in OTHERS])
     code = "import torch, numpy, safetensors" + ("; torch.cuda.init()" if options.device == "cuda" else "")
     failure = python and failure_of(python, code)
     if failure:
@@ -67,26 +68,32 @@ def find_pytorch(options):
     return None if failure else python
 
 
-def set_up_pytorch(directory):
-    """Installs PyTorch in a virtual environment unless it is there. Returns its Python, or None if it cannot be had."""
+def set_up_pytorch(directory, others=()):
+    """Installs PyTorch, and other libraries if they can be had, in a virtual environment unless they are there. Returns
+    its Python, or None if there is no PyTorch."""
     python = directory / "bin/python"
 
     def imports(*modules):
         command = [python, "-c", "import " + ", ".join(modules)]
         return python.exists() and subprocess.run(command, capture_output=True).returncode == 0
 
-    if imports(*PACKAGES):
-        return python
-    print(f"setting PyTorch up in {directory}", flush=True)
-    try:
-        if not python.exists():
-            venv.create(directory, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        print(f"setting PyTorch up failed: {error}")
+    def install(name, *packages):
+        print(f"setting {name} up in {directory}", flush=True)
+        try:
+            if not python.exists():
+                venv.create(directory, with_pip=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"setting {name} up failed: {error}")
+
+    if not imports(*PACKAGES):
+        install("PyTorch", *PACKAGES)
     if not imports("torch", "numpy", "safetensors"):
         print("PyTorch cannot be had, so its columns stay empty")
         return None
+    for package in others:
+        if not imports(package):
+            install(package, package)
     return python
 
 
@@ -124,7 +131,9 @@ def describe(taut, python, device):
         about["gpu"] = gpu()
     sides = {"taut": taut}
     if python:
-        sides["pytorch"] = pytorch_command(python)
+        sides["pytorch"] = worker_command(python, "pytorch")
+        if device == "cpu":
+            sides |= {name: worker_command(python, name) for name in OTHERS}
     for side, command in sides.items():
         with Worker(side, command) as worker:
             try:
@@ -155,5 +164,11 @@ def write_exchange(taut, workload, directory, **options):
         worker.ask(do="exchange", workload=workload, directory=str(directory), **options)
 
 
-def pytorch_command(python):
-    return [str(python), str(Path(__file__).resolve().parents[1] / "pytorch/worker.py")]
+def compiles(rung):
+    """Whether it compiles before its first step, which takes long."""
+    return "compile" in rung or rung in OTHERS
+
+
+def worker_command(python, library):
+    """What starts the worker in Python of a library, which has a directory beside this one."""
+    return [str(python), str(Path(__file__).resolve().parents[1] / library / "worker.py")]

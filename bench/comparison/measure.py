@@ -4,13 +4,13 @@ import datetime
 from pathlib import Path
 
 from . import environment, profile
-from .environment import pytorch_command, write_exchange
+from .environment import OTHERS, worker_command, write_exchange
 from .statistics import difference, fastest_rung, is_taut, precision
 from .worker import Worker, WorkerError
+from .workloads import WORKLOADS
 
 COMPARED_STEPS = 20  # losses that are held against each other
 BATCHES = (1, 256)  # of inference
-WORKLOADS = ["mnist-mlp", "seed-resnet18", "cifar-resnet18", "frost-resnet20"]
 IMAGES = {
     "cpu": dict(zip(WORKLOADS, [(60000, 10000), (2560, 1000), (512, 250), (1280, 500)])),
     "cuda": dict(zip(WORKLOADS, [(60000, 10000)] + [(12800, 2500)] * 3)),
@@ -86,12 +86,17 @@ def sides_of(taut, python, workload, threads, options, exchange, scratch):
     if workload == "mnist-mlp":
         sides = [side for side in sides if trains(side)]  # it has nothing to fold
     for rung in options.rungs if python else []:
+        if rung in OTHERS:
+            command = worker_command(python, rung)
+            start = lambda r=rung, c=command: Worker(r, c, {"NPROC": str(threads)}, quiet=True)  # noqa: E731
+            sides.append(Side(rung, start, opened(rung)))
+            continue
         if workload == "mnist-mlp" and "channels-last" in rung:
             rung = rung.replace("channels-last+", "")
         if rung not in [side.name for side in sides]:
             own = variables | (huge_pages if "huge-pages" in rung else {})
             own["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / f"{workload}-{threads}-{rung}")  # each compiles on its own
-            start = lambda r=rung, e=own: Worker(r, pytorch_command(python), e, quiet=True)  # noqa: E731
+            start = lambda r=rung, e=own: Worker(r, worker_command(python, "pytorch"), e, quiet=True)  # noqa: E731
             sides.append(Side(rung, start, opened(rung)))
     return sides
 
@@ -152,7 +157,7 @@ def start_up(sides, options):
         side.result["start_up"] = []
     for round_ in range(options.starts):
         for side in sides:
-            if round_ > 0 and "compile" in side.name:
+            if round_ > 0 and environment.compiles(side.name):
                 continue
             first = side.first_step()
             if first:
@@ -246,7 +251,7 @@ def double_parity(taut, python, workload, threads, scratch, batch=16, count=10):
     curves = []
     try:
         write_exchange(taut, workload, exchange, count=count, batch=batch)
-        for name, command in (("taut", taut), ("f64", pytorch_command(python))):
+        for name, command in (("taut", taut), ("f64", worker_command(python, "pytorch"))):
             with Worker(name, command) as worker:
                 worker.ask(do="open", workload=workload, exchange=str(exchange), threads=threads, rung="f64")
                 curves.append(worker.ask(do="steps", count=count)["losses"])

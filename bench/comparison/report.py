@@ -2,6 +2,7 @@
 
 import json
 
+from .environment import OTHERS
 from .statistics import best_ratios, difference, fastest_rung, is_taut, median, precision, quartiles, ratios
 
 HEADLINES = {
@@ -55,7 +56,7 @@ def sections(results):
 def machine_text(about):
     host = f"{about['processor']}, " if about.get("gpu") else ""
     lines = [f"{host}{about['cores']} cores, {about['memory'] / 2**30:.0f} GiB, {about['system']}."]
-    for side in ("taut", "pytorch"):
+    for side in ("taut", "pytorch", *(name for name in OTHERS if name in about)):
         side_about = about.get(side)
         if side_about is None:
             lines.append(f"{side}: not there.")

@@ -2,6 +2,8 @@
 
 import statistics
 
+from .environment import OTHERS
+
 
 def median(values):
     return statistics.median(values)
@@ -21,6 +23,10 @@ def is_taut(name):
     return name.startswith("taut")
 
 
+def is_pytorch(name):
+    return not is_taut(name) and name not in OTHERS
+
+
 def fastest(sides, what, wanted):
     """The name of the side with the least median among those whose name is wanted, or None."""
     names = [name for name, result in sides.items() if wanted(name) and result.get(what)]
@@ -29,7 +35,7 @@ def fastest(sides, what, wanted):
 
 def fastest_rung(sides, what, wanted="f32"):
     """The name of PyTorch's fastest rung of a precision, or None; `sides` has the measurements by name."""
-    return fastest(sides, what, lambda name: not is_taut(name) and precision(name) == wanted)
+    return fastest(sides, what, lambda name: is_pytorch(name) and precision(name) == wanted)
 
 
 def best_ratios(sides, what, wanted="f32"):

@@ -58,3 +58,10 @@ class ResNet(nn.Module):
         for stage in range(self.stages):
             x = getattr(self, f"layer{stage + 1}")(x)
         return self.fc(x.mean((2, 3)))
+
+
+def network(workload):
+    """That of a workload, as comparison/workloads.py describes it."""
+    if not workload.images:
+        return Mlp(workload.widths)
+    return ResNet(workload.large_stem, workload.blocks, workload.widths, 10, bias=workload.conv_bias)

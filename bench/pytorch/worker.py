@@ -8,16 +8,20 @@ environment, for PyTorch's allocator. `f64` is eager in double.
 """
 
 import contextlib
-import json
 import sys
 import time
+from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
 from torch.nn import functional as f
 
 import images
-from workloads import WORKLOADS
+import models
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from comparison.serve import peak_resident_set, serve  # noqa: E402
+from comparison.workloads import WORKLOADS  # noqa: E402
 
 
 class Worker:
@@ -35,9 +39,7 @@ class Worker:
         self.weights = load_file(request["exchange"] + "/weights.safetensors")
         self.network = self.make_network().train()
         self.run = self.compiled(self.network) if self.compile else self.network
-        self.optimizer = self.workload.optimizer(
-            self.network.parameters(), fused=True if "fused" in self.words else None
-        )
+        self.optimizer = self.make_optimizer()
         tensors = load_file(request["exchange"] + "/batches.safetensors")
         self.batches = [
             (self.prepared(tensors[f"images.{i}"]), tensors[f"labels.{i}"].to(self.device))
@@ -57,13 +59,21 @@ class Worker:
             torch.cuda.synchronize()
 
     def make_network(self):
-        network = self.workload.network()
+        network = models.network(self.workload)
         missing, unexpected = network.load_state_dict(self.weights, strict=False)
         missing = [name for name in missing if not name.endswith("num_batches_tracked")]
         if missing or unexpected:
             raise ValueError(f"the weights do not fit: {missing} missing, {unexpected} not expected")
         network = network.to(self.device, self.dtype)
         return network.to(memory_format=self.memory_format) if self.workload.images else network
+
+    def make_optimizer(self):
+        workload = self.workload
+        options = {"lr": workload.lr, "weight_decay": workload.weight_decay}
+        options["fused"] = True if "fused" in self.words else None
+        if workload.adamw:
+            return torch.optim.AdamW(self.network.parameters(), **options)
+        return torch.optim.SGD(self.network.parameters(), momentum=workload.momentum, **options)
 
     def compiled(self, network):
         return torch.compile(network, dynamic=False, mode=self.compile.removeprefix("compile").strip("-") or None)
@@ -151,8 +161,7 @@ class Worker:
     def memory(self, request):
         if self.device.type == "cuda":
             return {"peak": torch.cuda.max_memory_allocated()}
-        with open("/proc/self/status") as file:
-            return {"peak": next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM:"))}
+        return {"peak": peak_resident_set()}
 
     def about(self, request):
         about = {"name": "PyTorch", "version": torch.__version__, "build": torch.__config__.show()}
@@ -162,22 +171,5 @@ class Worker:
         return about
 
 
-def answer(worker, line):
-    """A failure is an answer, too."""
-    try:
-        request = json.loads(line)
-        if request["do"] not in ("open", "steps", "infer", "images", "train", "evaluate", "memory", "about"):
-            raise ValueError(f"there is no request {request['do']!r}")
-        return getattr(worker, request["do"])(request) or {}
-    except Exception as error:  # whatever a rung cannot do
-        return {"error": f"{type(error).__name__}: {error}"}
-
-
-def main():
-    worker = Worker()
-    for line in sys.stdin:
-        print(json.dumps(answer(worker, line)), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(Worker())

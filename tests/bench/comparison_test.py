@@ -44,6 +44,9 @@ class Statistics(unittest.TestCase):
         self.assertEqual(statistics.fastest_rung(measured, "step"), "fused")
         self.assertIsNone(statistics.fastest_rung(sides(taut=(1,), bf16=(2,)), "step"))
 
+    def test_other_libraries_are_not_the_rung_to_beat(self):
+        self.assertEqual(statistics.fastest_rung(sides(taut=(1,), eager=(5,), jax=(2,)), "step"), "eager")
+
     def test_the_best_of_ours_is_held_against_it(self):
         measured = {"taut": {"infer 1": [4, 4]}, "taut folded": {"infer 1": [2, 2]}, "eager": {"infer 1": [8, 6]}}
         self.assertEqual(statistics.best_ratios(measured, "infer 1"), [4, 3])
