@@ -294,7 +294,7 @@ TEST(Conv2d, GivesTheSameByWinogradsAlgorithm) {
     Rng rng{1};
     const auto x = Float::normal(shape, 0, 1, rng), w = Float::normal(kernels, 0, 0.1f, rng),
                g = Float::normal(y, 0, 1, rng), bias = Float::normal({out}, 0, 1, rng);
-    const auto results = [&, &shape = shape](cpu::ConvAlgorithm algorithm) {
+    const auto results = [&](cpu::ConvAlgorithm algorithm) {
       const Algorithm scope(algorithm);
       return std::vector<Float>{conv2d(x, w, same),
                                 eval(op::Conv2dDataGradient{same, {shape[2], shape[3]}}, g, w),
