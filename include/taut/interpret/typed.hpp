@@ -45,22 +45,27 @@ requires(!is_typed<std::remove_cvref_t<Xs>> && ...) constexpr auto apply(Xs&&...
   return eval(Op, std::forward<Xs>(xs)...);
 }
 
+namespace detail {
+/// The shape of an operator's result. In a function, so that g++ has nothing to add where it is an error.
+template <class Op, class... Xs> consteval Shape typed_shape() {
+  if constexpr (ElementwiseOp<Op>)
+    return broadcast_all(Op::name, Xs::shape()...);
+  else
+    return Op{}.shape(Xs::shape()...);
+}
+}  // namespace detail
+
 /// The meaning of every operator for `Typed`, with the options that it has by default; others are given by
 /// `apply`, or throw `ShapeError` where the static shape turns out wrong. Options of elementwise operators do
 /// not touch the shape.
 template <class Op, class... Xs>
 requires(is_typed<std::remove_cvref_t<Xs>>&&...) auto eval(const Op& op, Xs&&... xs) {
-  constexpr Shape shape = [] {
-    if constexpr (ElementwiseOp<Op>)
-      return broadcast_all(Op::name, std::remove_cvref_t<Xs>::shape()...);
-    else
-      return Op{}.shape(std::remove_cvref_t<Xs>::shape()...);
-  }();
   auto value = eval(op, std::forward<Xs>(xs).value()...);
-  require(value.shape() == shape, Op::name,
+  using Result = Typed<decltype(value), detail::typed_shape<Op, std::remove_cvref_t<Xs>...>()>;
+  require(value.shape() == Result::shape(), Op::name,
           "options are part of a typed operator's type; write apply<op::Sum{{0}}>(x) for sum(x, {0})",
           value.shape());
-  return Typed<decltype(value), shape>(std::move(value));
+  return Result(std::move(value));
 }
 
 }  // namespace taut
