@@ -20,8 +20,9 @@ check_language(CUDA)
 set(cuda_reason "")
 if(CMAKE_CUDA_COMPILER)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # Compiled for A100, H100 and H200, and the RTX 50 series; -DCMAKE_CUDA_ARCHITECTURES=native is for this machine's.
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 120-real)
+    # Compiled for A100, H100 and H200, and the RTX 50 series. PTX of the second is there for the driver to compile on
+    # what is newer, such as B200. -DCMAKE_CUDA_ARCHITECTURES=native is for this machine's.
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90 120-real)
   endif()
   find_package(CUDAToolkit 12.8 QUIET)
   find_package(cuDNN 9 QUIET MODULE)
