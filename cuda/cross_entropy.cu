@@ -5,6 +5,7 @@
 
 #include "taut/cuda/cross_entropy_launch.hpp"
 
+#include "taut/cuda/kernel/divide.cuh"
 #include "taut/cuda/kernel/rows.cuh"
 
 namespace taut::cuda {
@@ -20,11 +21,12 @@ __global__ void pick(std::int64_t rows, std::int64_t classes, const E* x, const 
 }
 
 template <class E>
-__global__ void unpick(std::int64_t size, std::int64_t classes, const E* x, const std::int64_t* labels,
+__global__ void unpick(std::int64_t size, LongDivider classes, const E* x, const std::int64_t* labels,
                        E* to) {
   for (auto at = grid_thread(); at < size; at += grid_threads()) {
-    const std::int64_t row = at / classes, label = labels[row];
-    to[at] = at - row * classes == label ? x[row] : E(is_class(label, classes) ? 0.0f : NAN);
+    const std::int64_t row = classes.divide(at), label = labels[row];
+    const bool is_label = at - row * classes.divisor == label;
+    to[at] = is_label ? x[row] : E(is_class(label, classes.divisor) ? 0.0f : NAN);
   }
 }
 
@@ -92,7 +94,8 @@ void launch_unpick(std::int64_t rows, std::int64_t classes, const E* x, const st
                    Stream stream) {
   const std::int64_t size = rows * classes;
   if (size == 0) return;
-  launch(unpick<E>, blocks_for(size, block_threads), block_threads, 0, stream, size, classes, x, labels, to);
+  launch(unpick<E>, blocks_for(size, block_threads), block_threads, 0, stream, size, LongDivider(classes), x,
+         labels, to);
 }
 
 template <class E>

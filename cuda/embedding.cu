@@ -10,6 +10,7 @@
 #include "taut/cuda/embedding_launch.hpp"
 
 #include "taut/cuda/kernel/block.cuh"
+#include "taut/cuda/kernel/divide.cuh"
 #include "taut/cuda/kernel/vector.cuh"
 
 namespace taut::cuda {
@@ -18,12 +19,13 @@ namespace {
 
 __device__ bool is_row(std::int64_t index, std::int64_t rows) { return 0 <= index && index < rows; }
 
-/// A thread copies `width` elements at a time; n is a multiple of it.
+/// A thread copies `width` elements at a time; the length of rows is a multiple of it.
 template <int width, class E>
-__global__ void look_up(std::int64_t size, std::int64_t rows, std::int64_t n, const E* table,
+__global__ void look_up(std::int64_t size, std::int64_t rows, LongDivider length, const E* table,
                         const std::int64_t* indices, E* to) {
+  const std::int64_t n = length.divisor;
   for (auto at = grid_thread() * width; at < size; at += grid_threads() * width) {
-    const std::int64_t position = at / n, index = indices[position];
+    const std::int64_t position = length.divide(at), index = indices[position];
     Vector<E, width> values;
     for (int i = 0; i < width; ++i) values[i] = E(NAN);
     if (is_row(index, rows)) values = load_vector<E, width>(table + index * n + (at - position * n));
@@ -34,8 +36,8 @@ __global__ void look_up(std::int64_t size, std::int64_t rows, std::int64_t n, co
 template <int width, class E>
 void launch_look_up(std::int64_t size, std::int64_t rows, std::int64_t n, const E* table,
                     const std::int64_t* indices, E* to, Stream stream) {
-  launch(look_up<width, E>, blocks_for(size / width, block_threads), block_threads, 0, stream, size, rows, n,
-         table, indices, to);
+  launch(look_up<width, E>, blocks_for(size / width, block_threads), block_threads, 0, stream, size, rows,
+         LongDivider(n), table, indices, to);
 }
 
 template <class E>

@@ -130,10 +130,9 @@ template <class E> struct GradientSumSource {
   const RowStatistics* statistics;
 
   template <int width> __device__ void add(GradientSums<width>& sum, const ThreadRows& rows) const {
-    const std::int64_t first = rows.at / columns, step = rows.step / columns;
     for (std::int64_t k = 0; k < rows.count; ++k) {
       const std::int64_t at = rows.at + k * rows.step;
-      const RowStatistics of_row = statistics[first + k * step];
+      const RowStatistics of_row = statistics[rows.row + k * rows.row_step];
       const Vector<E, width> gradients = load_vector<E, width>(g + at),
                              values = load_vector<E, width>(x + at);
       for (int i = 0; i < width; ++i) {

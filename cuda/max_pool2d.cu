@@ -5,9 +5,11 @@
 
 #include "taut/cuda/max_pool2d_launch.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "taut/cuda/kernel/columns.cuh"
+#include "taut/cuda/kernel/divide.cuh"
 
 namespace taut::cuda {
 
@@ -102,15 +104,24 @@ __global__ void find_largest(PoolWindows pool, std::int64_t windows, const E* x,
                          });
 }
 
+/// Divides what is below 2³¹ by the stride along an axis.
+Divider stride_divider(const WindowAxis& axis) {
+  constexpr auto most = std::int64_t{1} << 31;  // larger ones give 0, too
+  return Divider(static_cast<std::uint32_t>(std::min(axis.stride, most)));
+}
+
 /// The window that has a pixel as its k-th along an axis, or -1.
-__device__ std::int64_t window_with(const WindowAxis& axis, std::int64_t pixel, std::int64_t k) {
-  const std::int64_t begin = pixel + axis.padding - k * axis.dilation, window = begin / axis.stride;
-  return begin < 0 || window * axis.stride != begin || window >= axis.windows ? -1 : window;
+__device__ std::int64_t window_with(const WindowAxis& axis, const Divider& stride, std::int64_t pixel,
+                                    std::int64_t k) {
+  const std::int64_t begin = pixel + axis.padding - k * axis.dilation;
+  if (begin < 0) return -1;
+  const std::int64_t window = stride.divide(static_cast<std::uint32_t>(begin));
+  return window * axis.stride != begin || window >= axis.windows ? -1 : window;
 }
 
 template <int width, class E>
-__global__ void gather_gradient(PoolWindows pool, std::int64_t pixels, const E* g, const std::int32_t* places,
-                                E* to) {
+__global__ void gather_gradient(PoolWindows pool, Divider row_stride, Divider column_stride,
+                                std::int64_t pixels, const E* g, const std::int32_t* places, E* to) {
   const ThreadRows own = thread_rows(pixels, pool.channels, width);
   for (std::int64_t step = 0; step < own.count; ++step) {
     const std::int64_t at = own.at + step * own.step;
@@ -118,10 +129,10 @@ __global__ void gather_gradient(PoolWindows pool, std::int64_t pixels, const E* 
     const std::int64_t place = pixel.row * pool.columns.image + pixel.column;
     float total[width] = {};
     for (std::int64_t k = pool.rows.kernel - 1; k >= 0; --k) {
-      const std::int64_t row = window_with(pool.rows, pixel.row, k);
+      const std::int64_t row = window_with(pool.rows, row_stride, pixel.row, k);
       if (row < 0) continue;
       for (std::int64_t l = pool.columns.kernel - 1; l >= 0; --l) {
-        const std::int64_t column = window_with(pool.columns, pixel.column, l);
+        const std::int64_t column = window_with(pool.columns, column_stride, pixel.column, l);
         if (column < 0) continue;
         const std::int64_t window =
             ((pixel.image * pool.rows.windows + row) * pool.columns.windows + column) * pool.channels +
@@ -164,13 +175,15 @@ void launch_max_pool2d_gradient(const PoolWindows& pool, const E* g, const E* x,
                                 Stream stream) {
   const std::int64_t windows = pool.windows(), pixels = pool.pixels();
   if (pixels * pool.channels == 0) return;
-  if (pool.rows.image * pool.columns.image > std::numeric_limits<std::int32_t>::max())
-    throw Error("max_pool2d_gradient: the images have 2^31 pixels or more");
+  if ((pool.rows.image + pool.rows.padding) * (pool.columns.image + pool.columns.padding) >
+      std::numeric_limits<std::int32_t>::max())
+    throw Error("max_pool2d_gradient: the padded images have 2^31 pixels or more");
   const auto threads = ColumnThreads::over(pool.channels, g, x, to);
   with_width<E>(threads, [&](auto width) {
     launch(find_largest<width(), E>, threads.grid(windows), threads.block, 0, stream, pool, windows, x,
            places);
-    launch(gather_gradient<width(), E>, threads.grid(pixels), threads.block, 0, stream, pool, pixels, g,
+    launch(gather_gradient<width(), E>, threads.grid(pixels), threads.block, 0, stream, pool,
+           stride_divider(pool.rows), stride_divider(pool.columns), pixels, g,
            static_cast<const std::int32_t*>(places), to);
   });
 }

@@ -53,19 +53,21 @@ constexpr int tile = 32, tile_rows = 8;
 struct Plane {
   std::int64_t x, y;                // extents
   std::int64_t source_x, target_y;  // strides
-  std::int64_t across, down;        // tiles along each
+  Divider across, down;             // by the tiles along each
 };
 
 /// The planes of the other axes, tile after tile.
 template <class E>
 __global__ void copy_tiles(const __grid_constant__ MapIndex<2> planes, const __grid_constant__ Plane plane,
-                           std::int64_t tiles, const E* from, E* to) {
+                           std::uint32_t tiles, const E* from, E* to) {
   __shared__ E moved[tile][tile + 1];
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
-  for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
+  for (std::uint32_t index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const std::uint32_t line = plane.across.divide(index), position = plane.down.divide(line);
     std::int64_t at[2];
-    planes.offsets(static_cast<std::uint32_t>(index / (plane.across * plane.down)), at);
-    const std::int64_t x = index % plane.across * tile, y = index / plane.across % plane.down * tile;
+    planes.offsets(position, at);
+    const std::int64_t x = std::int64_t{index - line * plane.across.divisor} * tile;
+    const std::int64_t y = std::int64_t{line - position * plane.down.divisor} * tile;
     for (int k = first; k < tile; k += tile_rows)
       if (x + k < plane.x && y + lane < plane.y)
         moved[k][lane] = from[at[source] + (x + k) * plane.source_x + y + lane];
@@ -86,14 +88,14 @@ int axis_of_tiles(const MapPlan& plan) {
 }
 
 template <class E> void launch_tiles(const MapPlan& plan, int axis, const E* from, E* to, Stream stream) {
-  const auto tiles_of = [](std::int64_t extent) { return (extent + tile - 1) / tile; };
-  const Plane plane{plan.extents[0],           plan.extents[axis],
-                    plan.strides[0][source],   plan.strides[axis][target],
-                    tiles_of(plan.extents[0]), tiles_of(plan.extents[axis])};
+  const unsigned across = blocks_covering(plan.extents[0], tile),
+                 down = blocks_covering(plan.extents[axis], tile);
+  const Plane plane{plan.extents[0], plan.extents[axis], plan.strides[0][source], plan.strides[axis][target],
+                    Divider(across), Divider(down)};
   MapPlan planes;
   for (int d = 1; d < plan.rank; ++d)
     if (d != axis) planes.add_axis(plan.extents[d], plan.strides[d], 2);
-  const std::int64_t tiles = planes.size() * plane.across * plane.down;
+  const auto tiles = static_cast<std::uint32_t>(planes.size()) * across * down;
   launch(copy_tiles<E>, blocks_for(tiles, 1), dim3(tile, tile_rows), 0, stream, MapIndex<2>(planes, 1), plane,
          tiles, from, to);
 }

@@ -36,7 +36,7 @@ __device__ void add_weighted(float weight, const float (&from)[width], float (&t
 template <int width, class Op, class E> __global__ void resample(Op op, Resampling images, const E* x, E* y) {
   const ThreadRows own = thread_rows(images.n * images.to_h * images.to_w, images.channels, width);
   for (std::int64_t step = 0; step < own.count; ++step) {
-    const std::int64_t at = own.at + step * own.step, place = (at - own.column) / images.channels;
+    const std::int64_t at = own.at + step * own.step, place = own.row + step * own.row_step;
     const std::int64_t line = place / images.to_w, image = line / images.to_h;
     const op::Taps rows = op.taps(0, images.h, images.to_h, line - image * images.to_h);
     const op::Taps columns = op.taps(1, images.w, images.to_w, place - line * images.to_w);
@@ -84,7 +84,7 @@ template <int width, class Op, class E>
 __global__ void resample_adjoint(Op op, Resampling images, const E* g, E* to) {
   const ThreadRows own = thread_rows(images.n * images.h * images.w, images.channels, width);
   for (std::int64_t step = 0; step < own.count; ++step) {
-    const std::int64_t at = own.at + step * own.step, pixel = (at - own.column) / images.channels;
+    const std::int64_t at = own.at + step * own.step, pixel = own.row + step * own.row_step;
     const std::int64_t line = pixel / images.w, image = line / images.h;
     const std::int64_t row = line - image * images.h, column = pixel - line * images.w;
     const Takers rows(op, 0, images.h, images.to_h, row), columns(op, 1, images.w, images.to_w, column);

@@ -66,6 +66,14 @@ TEST(Divider, DividesAsTheProcessorDoes) {
   }
 }
 
+TEST(LongDivider, DividesNumbersOfAnySize) {
+  const std::int64_t limit = std::int64_t{1} << 31;
+  for (const std::int64_t d :
+       {std::int64_t{1}, std::int64_t{7}, limit - 1, limit, limit + 1, limit * limit - 1})
+    for (const std::int64_t n : {std::int64_t{0}, d - 1, d, limit - 1, limit, limit + 1, limit * limit + d})
+      EXPECT_EQ(cuda::LongDivider(d).divide(n), n / d) << n << " / " << d;
+}
+
 /// What is left of the parts of a plan: how often each place of the result is in one.
 std::vector<int> covered_by_parts(const cuda::MapPlan& plan, std::int64_t most) {
   std::vector<int> times(static_cast<std::size_t>(plan.size()));

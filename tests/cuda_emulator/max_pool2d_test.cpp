@@ -46,6 +46,19 @@ TEST(CudaMaxPool2d, EqualsTheCpus) {
     compare_all(pool, coarse_images({2, 64, 9, 8}));
   }
   compare_all({.kernel = 32}, array({2, 8, 32, 33}));
+  const std::int64_t beyond_32_bits = (std::int64_t{1} << 32) + 1;
+  compare_all({.kernel = 2, .stride = beyond_32_bits}, array({1, 4, 5, 6}));
+}
+
+TEST(CudaMaxPool2d, RefusesGradientsOfImagesTooLargeToDivide) {
+  const cuda::WindowAxis rows{1, 1, 1, 1, 0, 1}, columns{std::int64_t{1} << 31, 1, 1, 1, 0, 1};
+  EXPECT_THROW(cuda::launch_max_pool2d_gradient<float>({1, 1, rows, columns}, nullptr, nullptr, nullptr,
+                                                       nullptr, cuda::current_stream()),
+               Error);
+  const cuda::WindowAxis padded{(std::int64_t{1} << 31) - 1, 1, 2, 1, 1, 1};
+  EXPECT_THROW(cuda::launch_max_pool2d_gradient<float>({1, 1, rows, padded}, nullptr, nullptr, nullptr,
+                                                       nullptr, cuda::current_stream()),
+               Error);
 }
 
 TEST(CudaMaxPool2d, PassesNanAndInfinitiesOnAsTheCpuDoes) {

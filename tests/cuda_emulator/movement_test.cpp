@@ -26,7 +26,7 @@ TEST(CudaMovement, PermutesIndices) {
   // Element by element, and by tiles of 32, whole ones and others.
   for (const Shape& shape : {Shape{3, 5}, Shape{0, 4}, Shape{8, 8}, Shape{64, 32}, Shape{33, 70}})
     expect_same(shape, [](const auto& x) { return transpose(x); });
-  for (const Shape& shape : {Shape{2, 3, 4}, Shape{3, 40, 33}, Shape{5, 2, 64}})
+  for (const Shape& shape : {Shape{2, 3, 4}, Shape{3, 40, 70}, Shape{5, 2, 64}})
     for (const Axes& order : {Axes{2, 1, 0}, Axes{0, 2, 1}, Axes{1, 0, 2}, Axes{2, 0, 1}})
       expect_same(shape, [&](const auto& x) { return permute(x, order); });
 }

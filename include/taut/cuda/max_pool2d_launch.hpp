@@ -31,7 +31,8 @@ template <class E>
 void launch_max_pool2d_pick(const PoolWindows& pool, const E* v, const E* x, E* y, Stream stream);
 
 /// Adds each window's g at the place of the largest of x, to zeros. `places` is for one of each element of g:
-/// the pixel of the image where the largest is. Throws `Error` for images of 2³¹ pixels or more.
+/// the pixel of the image where the largest is. Throws `Error` for images of 2³¹ pixels or more, padding
+/// included.
 template <class E>
 void launch_max_pool2d_gradient(const PoolWindows& pool, const E* g, const E* x, std::int32_t* places, E* to,
                                 Stream stream);

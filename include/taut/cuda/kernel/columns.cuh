@@ -35,10 +35,10 @@ struct ColumnThreads {
   }
 };
 
-/// The rows and columns of a thread: offsets from `at` in steps of `step`, `count` of them, from `column` on.
-/// There are none if the column is beyond the last.
+/// The rows and columns of a thread: `count` rows from `row` on in steps of `row_step`, whose elements from
+/// `column` on have offsets from `at` on in steps of `step`. There are none if the column is beyond the last.
 struct ThreadRows {
-  std::int64_t column, at, step, count;
+  std::int64_t column, row, row_step, at, step, count;
 };
 
 __device__ inline ThreadRows thread_rows(std::int64_t rows, std::int64_t columns, int width) {
@@ -46,7 +46,7 @@ __device__ inline ThreadRows thread_rows(std::int64_t rows, std::int64_t columns
   const std::int64_t first = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
   const std::int64_t step = std::int64_t{gridDim.y} * blockDim.y;
   const std::int64_t count = column < columns && first < rows ? (rows - first + step - 1) / step : 0;
-  return {column, first * columns + column, step * columns, count};
+  return {column, first, step, first * columns + column, step * columns, count};
 }
 
 /// Runs `launch_with(std::integral_constant<int, width>)` for the width of the threads' vectors.

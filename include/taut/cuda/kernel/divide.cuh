@@ -24,4 +24,19 @@ struct Divider {
   }
 };
 
+/// Divides any numbers that are not negative by a positive one: those below 2³¹ as `Divider` does.
+struct LongDivider {
+  static constexpr std::int64_t limit = std::int64_t{1} << 31;
+  std::int64_t divisor = 1;
+  Divider small;
+
+  LongDivider() = default;
+  explicit LongDivider(std::int64_t d)
+      : divisor(d), small(static_cast<std::uint32_t>(d < limit ? d : limit)) {}
+
+  __host__ __device__ std::int64_t divide(std::int64_t n) const {
+    return n < limit ? small.divide(static_cast<std::uint32_t>(n)) : n / divisor;
+  }
+};
+
 }  // namespace taut::cuda
