@@ -180,7 +180,11 @@ TEST_F(GemmTest, ShapesThatCrossBlocks) {
   };
   for (const auto& [m, n, k] :
        {Case{64, 128, 784}, Case{64, 10, 64}, Case{10, 64, 64}, Case{128, 784, 64}, Case{1, 300, 600},
-        Case{300, 1, 600}, Case{97, 101, 103}, Case{130, 67, 290}, Case{5, 5, 1000}, Case{250, 70, 33}}) {
+        Case{300, 1, 600}, Case{97, 101, 103}, Case{130, 67, 290}, Case{5, 5, 1000}, Case{250, 70, 33},
+        // few rows, long and just long enough for dot products
+        Case{1, 17, 64}, Case{2, 9, 131}, Case{3, 33, 199}, Case{4, 20, 256},
+        // odd numbers of half panels for two threads
+        Case{64, 96, 100}, Case{16, 160, 128}}) {
     check_all_layouts<float>(1, m, n, k);
     check_all_layouts<double>(1, m, n, k);
   }
@@ -218,18 +222,21 @@ TEST_F(GemmTest, NanAndInfinityPropagateThroughZeros) {
   const float nan = std::numeric_limits<float>::quiet_NaN(),
               infinity = std::numeric_limits<float>::infinity();
   for_each_engine_and_thread_count([&](Engine engine) {
-    for (const std::int64_t size : {3, 20, 150})
-      for (const bool transpose : {false, true}) {
+    struct Case {
+      std::int64_t m, size;
+    };
+    for (const auto& [m, size] : {Case{3, 3}, Case{20, 20}, Case{150, 150}, Case{3, 200}})
+      for (const int bits : {0, 1, 2, 3}) {
         Problem<float> problem(
-            {.m = size, .n = size, .k = size, .transpose_a = transpose, .transpose_b = transpose}, false,
-            false, false);
+            {.m = m, .n = size, .k = size, .transpose_a = bool(bits & 1), .transpose_b = bool(bits & 2)},
+            false, false, false);
         problem.a.assign(problem.a.size(), 0.0f);
         problem.b[0] = nan;                          // B[0, 0]: column 0 of C
         problem.b[problem.b.size() - 1] = infinity;  // B[size - 1, size - 1]: the last column
         for (const bool relu : {false, true}) {
           problem.g.relu = relu && engine != Engine::onednn;
           problem.run(engine);
-          for (std::int64_t i = 0; i < size; ++i) {
+          for (std::int64_t i = 0; i < m; ++i) {
             EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size)]));
             EXPECT_TRUE(std::isnan(problem.c[std::size_t(i * size + size - 1)]));
             EXPECT_EQ(problem.c[std::size_t(i * size + 1)], 0.0f);
@@ -240,14 +247,16 @@ TEST_F(GemmTest, NanAndInfinityPropagateThroughZeros) {
 }
 
 TEST_F(GemmTest, PortableResultsDoNotDependOnTheThreads) {
-  Problem<float> problem({.m = 130, .n = 150, .k = 700, .transpose_b = true}, false, false, true);
-  taut::set_threads(1);
-  problem.run(Engine::portable);
-  const std::vector<float> serial = problem.c;
-  for (const int threads : {2, 3, 5}) {
-    taut::set_threads(threads);
+  for (const std::int64_t m : {3, 130}) {
+    Problem<float> problem({.m = m, .n = 150, .k = 2000, .transpose_b = true}, false, false, true);
+    taut::set_threads(1);
     problem.run(Engine::portable);
-    EXPECT_EQ(problem.c, serial) << threads << " threads";
+    const std::vector<float> serial = problem.c;
+    for (const int threads : {2, 3, 5}) {
+      taut::set_threads(threads);
+      problem.run(Engine::portable);
+      EXPECT_EQ(problem.c, serial) << m << " rows, " << threads << " threads";
+    }
   }
 }
 

@@ -70,10 +70,34 @@ TEST(Checked, NamesTheOperatorThatWentWrong) {
   EXPECT_EQ(argmax(x).item(), 2);
 }
 
+TEST(Checked, FindsWhatAnActivationWouldCutOff) {
+  const Checked<CpuArray> x = CpuArray::full({2, 4}, 3e38f), bias = CpuArray::zeros({3});
+  const auto weight = CpuArray::full({3, 4}, -3e38f);  // a constant to `Checked`
+  EXPECT_THROW(linear_relu(x, weight, bias), Error);
+  EXPECT_EQ(linear_relu(Checked<CpuArray>(CpuArray::full({2, 4}, 0.1f)), weight, bias).to_host(),
+            std::vector<float>(6, 0));
+  const Checked<CpuArray> image = CpuArray::full({1, 4, 2, 2}, 3e38f);
+  EXPECT_THROW(conv2d_relu(image, CpuArray::full({3, 4, 1, 1}, -3e38f), bias), Error);
+}
+
 TEST(Checked, WatchesTheBackwardPassInsideGrad) {
   const auto x = Grad<Checked<CpuArray>>(Checked<CpuArray>(CpuArray::zeros({1}))).track();
   Tape<Checked<CpuArray>> tape;
   EXPECT_THROW(tape.backward(sqrt(x)), Error);
+}
+
+TEST(Grad, TakesConstantsAmongTheOperandsOfComposites) {
+  using G = Grad<BasicCpuArray<double>>;
+  const auto x = BasicCpuArray<double>::ones({2, 4});
+  const auto weight = G(BasicCpuArray<double>::full({3, 4}, 0.1)).track();
+  const auto bias = BasicCpuArray<double>::ones({3});
+  Tape<BasicCpuArray<double>> tape;
+  const auto y = linear_gelu_tanh(x, weight, bias);
+  tape.backward(sum(y));
+  const auto got = weight.grad().to_host();
+  Tape<BasicCpuArray<double>> other;
+  other.backward(sum(gelu_tanh(linear(x, weight, bias))));
+  EXPECT_EQ(got, weight.grad().to_host());
 }
 
 TEST(Typed, CarriesTheShapeInTheType) {

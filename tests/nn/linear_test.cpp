@@ -6,6 +6,12 @@
 namespace taut::test {
 namespace {
 
+/// Products without oneDNN, which keeps no weights, and takes smaller ones the narrower the vectors are.
+struct Portable {
+  Portable() { cpu::use_onednn(false); }
+  ~Portable() { cpu::use_onednn(true); }
+};
+
 TEST(Linear, EndsWithAFunctionWithAndWithoutABias) {
   Rng rng{1};
   const auto x = CpuArray::normal({3, 5}, 0, 1, rng);
@@ -19,7 +25,7 @@ TEST(Linear, EndsWithAFunctionWithAndWithoutABias) {
 }
 
 TEST(Linear, PacksWeightsThatAreUsedAgainBeforeTheyChange) {
-  cpu::use_onednn(false);  // which keeps no weights, and takes smaller products the narrower the vectors are
+  const Portable portable;
   Rng rng{1};
   const auto x = CpuArray::normal({37, 50}, 0, 1, rng);
   auto layer = nn::Linear<CpuArray>::make(50, 40, rng);
@@ -42,7 +48,19 @@ TEST(Linear, PacksWeightsThatAreUsedAgainBeforeTheyChange) {
   const auto start = cpu::conversions().kernels;
   fresh(x);
   EXPECT_EQ(cpu::conversions().kernels, start);
-  cpu::use_onednn(true);
+}
+
+TEST(Linear, PacksSharedWeightsForEachShape) {
+  const Portable portable;
+  Rng rng{1};
+  const auto wide = CpuArray::normal({40, 50}, 0, 1, rng), tall = reshape(wide, {50, 40});
+  const auto x = CpuArray::normal({37, 50}, 0, 1, rng), y = CpuArray::normal({37, 40}, 0, 1, rng);
+  const auto first = linear(x, wide, CpuArray::zeros({40})).to_host(),
+             second = linear(y, tall, CpuArray::zeros({50})).to_host();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(linear(x, wide, CpuArray::zeros({40})).to_host(), first);
+    EXPECT_EQ(linear(y, tall, CpuArray::zeros({50})).to_host(), second);
+  }
 }
 
 }  // namespace

@@ -356,6 +356,26 @@ TEST(Conv2d, TriesNoWinogradWhereItsKernelsOutweighTheImages) {
   EXPECT_EQ(cpu::conversions().kernels, start + 1);
 }
 
+TEST(Conv2d, KeepsKernelsForEachPaddingTheyMeet) {
+  Rng rng{1};
+  const auto w = Float::normal({16, 16, 3, 3}, 0, 1, rng);
+  const auto square = Float::normal({2, 16, 2, 2}, 0, 1, rng), flat = Float::normal({2, 16, 1, 2}, 0, 1, rng);
+  const auto results = [&](const Float& kernels) {
+    return std::pair{conv2d(square, kernels, {.stride = 2, .padding = 1}).to_host(),
+                     conv2d(flat, kernels, {.padding = 1}).to_host()};
+  };
+  const auto alone = std::pair{conv2d(square, w + 0.0f, {.stride = 2, .padding = 1}).to_host(),
+                               conv2d(flat, w + 0.0f, {.padding = 1}).to_host()};
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(results(w), alone);
+}
+
+TEST(Conv2d, KeepsNothingWithKernelsOfNoMemory) {
+  const auto none = reshape(Float(), {0, 4, 3, 3});
+  EXPECT_EQ(conv2d(Float::ones({2, 4, 2, 2}), none, {.stride = 2, .padding = 1}).shape(),
+            (Shape{2, 0, 1, 1}));
+  EXPECT_EQ(conv2d(Float::ones({2, 4, 1, 1}), none, {.padding = 1}).shape(), (Shape{2, 0, 1, 1}));
+}
+
 TEST(Conv2d, ConvertsKernelsOncePerUpdate) {
   // As they are, as a matrix, and without the places that only meet padding.
   for (const auto& [side, stride] : {std::pair{4, 1}, {1, 1}, {2, 2}}) {

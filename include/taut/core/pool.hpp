@@ -378,6 +378,7 @@ inline Buffer Buffer::form(const FormKey& key) const noexcept {
 }
 
 inline void Buffer::keep_form(const FormKey& key, Buffer other) const {
+  if (block_ == nullptr) return;  // of no elements, which have no other form
   auto* const form = new detail::Form{key, std::move(other), block_->forms.load(std::memory_order_relaxed)};
   while (!block_->forms.compare_exchange_weak(form->next, form, std::memory_order_acq_rel)) {
   }

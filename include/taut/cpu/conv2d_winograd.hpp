@@ -123,7 +123,7 @@ inline void transform_windows(const Problem& p, const float* x, std::int64_t beg
 }
 
 /// NaN stays NaN.
-inline Vector relu(Vector x) { return x < 0 ? Vector{} : x; }
+inline Vector relu(Vector x) { return x <= 0 ? Vector{} : x; }
 
 /// Tiles [begin, end) of the result, from their products m [place][tile][channel].
 inline void write_tiles(const Problem& p, const float* m, std::int64_t step, std::int64_t begin,

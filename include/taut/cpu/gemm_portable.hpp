@@ -133,10 +133,12 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, View<E> a, View<E>
     }
 }
 
-/// Whether C = op(A) op(B) is computed by `multiply_by_dots`. (Measured with AVX-512: m x 784 x 128
-/// takes 4.6, 5.0 and 7.3 us for 1 to 3 rows, against 15.7.)
+/// Whether C = op(A) op(B) is computed by `multiply_by_dots`. The sums over lanes at the end of each have to
+/// be outweighed by long rows; those of B are read anew for each row of A. (Measured with AVX-512: for n =
+/// 128 and k = 784, 1 to 3 rows take 4.6, 5.0 and 7.3 us, against 15.7; 4 rows of k = 128 take as long by
+/// tiles.)
 inline bool takes_dots(const Gemm& g) {
-  return g.m <= 4 && g.transpose_b && !g.packed_b && (!g.transpose_a || g.m == 1);
+  return g.m <= 4 && g.k >= 64 * g.m && g.transpose_b && !g.packed_b && (!g.transpose_a || g.m == 1);
 }
 
 /// The products of a row with N columns, both contiguous, the columns `step` apart.
@@ -184,14 +186,15 @@ inline constexpr std::int64_t products_per_crossing = 16;
 
 /// The grid of at most `parts` rectangles with the least work for the busiest thread, packing and what passes
 /// between cores included: an operand that several threads read, and a result cut across its rows, since
-/// what follows takes it in contiguous parts.
-template <class E> Grid choose_grid(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t parts) {
+/// what follows takes it in contiguous parts. Columns are divided in multiples of `unit`.
+inline Grid choose_grid(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t unit,
+                        std::int64_t parts) {
   Grid best;
   std::int64_t best_work = -1;
   for (std::int64_t rows = 1; rows <= parts; ++rows) {
     const Grid grid{rows, parts / rows};
     const std::int64_t height = padded((m + grid.rows - 1) / grid.rows, tile_unit);
-    const std::int64_t width = padded((n + grid.columns - 1) / grid.columns, Sizes<E>::lanes);
+    const std::int64_t width = padded((n + grid.columns - 1) / grid.columns, unit);
     const std::int64_t crossing =
         (grid.rows > 1 ? k * width : 0) + (grid.columns > 1 ? k * height + height * width : 0);
     const std::int64_t work = k * (height * width + 4 * (height + width)) + products_per_crossing * crossing;
@@ -251,16 +254,16 @@ template <class E> void gemm_portable(const Gemm& g, const E* a, const E* b, con
   const std::int64_t products = g.batch * g.m * g.n * g.k;
   const std::int64_t workers =
       std::clamp<std::int64_t>(products / blocked::products_per_thread, 1, threads());
+  const std::int64_t unit = g.packed_b ? S::width : S::lanes;
   const blocked::Grid grid =
-      g.batch < 4 * workers ? blocked::choose_grid<E>(g.m, g.n, g.k, workers) : blocked::Grid{};
+      g.batch < 4 * workers ? blocked::choose_grid(g.m, g.n, g.k, unit, workers) : blocked::Grid{};
   const std::int64_t cells = grid.rows * grid.columns;
   const bool dots = blocked::takes_dots(g);
   parallel_for(g.batch * cells, workers > 1 ? 1 : g.batch * cells, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t item = task / cells, cell = task % cells;
       const auto [i0, i1] = blocked::part_of(g.m, blocked::tile_unit, grid.rows, cell / grid.columns);
-      const auto [j0, j1] =
-          blocked::part_of(g.n, g.packed_b ? S::width : S::lanes, grid.columns, cell % grid.columns);
+      const auto [j0, j1] = blocked::part_of(g.n, unit, grid.columns, cell % grid.columns);
       const blocked::View<E> item_a{a + item * g.stride_a, g.transpose_a ? 1 : g.k, g.transpose_a ? g.m : 1};
       const blocked::View<E> item_b = g.packed_b ? blocked::View<E>{b + j0 * g.k, S::width, 1}
                                                  : blocked::columns_of(g, b + item * g.stride_b).at(0, j0);

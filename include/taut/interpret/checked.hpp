@@ -41,12 +41,14 @@ void require_finite(std::string_view op, const T& result, std::initializer_list<
 
 }  // namespace detail
 
-/// The meaning of every operator for `Checked<T>`: T's, with the result checked.
+/// The meaning of every operator for `Checked<T>`: T's, with the result checked. Operators that end with an
+/// activation are taken apart, since it may cut an infinity off.
 template <class Op, class... Xs>
 requires is_checked<OutermostOf<Xs...>>
 auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs...> {
   using C = OutermostOf<Xs...>;
   using Result = WrappedResult<C, Op, Xs...>;
+  if constexpr (requires { Op::ends_with_activation; }) return decomposed(op, wrap_operand<C>(xs)...);
   const std::initializer_list<Shape> shapes = {Shape(xs.shape())...};
   auto result = eval(op, unwrap_operand<C>(std::forward<Xs>(xs))...);
   if constexpr (std::same_as<Result, C>) detail::require_finite(Op::name, leaf_value(result), shapes);

@@ -319,9 +319,9 @@ auto eval(const Op& op, Xs&&... xs) -> WrappedResult<OutermostOf<Xs...>, Op, Xs.
       detail::Step<T>* step = new detail::RuleStep<T, n, decltype(rule)>(std::move(rule), needs, xs...);
       return detail::record(*tape, std::move(value), step);
     } else {
-      static_assert(Decomposable<Op, std::remove_cvref_t<Xs>...>,
+      static_assert(Decomposable<Op, decltype(wrap_operand<G>(xs))...>,
                     "Grad: the operator has no gradient rule; give it a `pullback` or a `decompose`");
-      return decomposed(op, xs...);
+      return decomposed(op, wrap_operand<G>(xs)...);
     }
   }
 }

@@ -185,6 +185,7 @@ auto Conv2dWeightGradient::pullback(Needs<2> needs, const T&, const T& g, const 
 /// inference, whose normalisation is part of the kernels.
 struct Conv2dRelu {
   static constexpr std::string_view name = "conv2d_relu";
+  static constexpr bool ends_with_activation = true;
   Conv2d conv;
 
   constexpr Shape shape(const Shape& x, const Shape& w, const Shape& bias) const {

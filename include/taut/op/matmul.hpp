@@ -122,6 +122,7 @@ struct Linear {
 /// is all that is saved of it.
 template <ElementwiseOp F> struct LinearThen {
   F f{};
+  static constexpr bool ends_with_activation = true;
   static constexpr auto full_name = detail::joined<Linear::name, F::name>;
   static constexpr std::string_view name{full_name.data(), full_name.size()};
 

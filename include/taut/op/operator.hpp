@@ -113,6 +113,15 @@ template <class W, class X> constexpr decltype(auto) unwrap_operand(X&& x) {
     return std::forward<X>(x);
 }
 
+/// The opposite: a tensor operand as a `W`, to which those of other types are constants; index tensors as
+/// they are.
+template <class W, class X> constexpr decltype(auto) wrap_operand(const X& x) {
+  if constexpr (!std::same_as<X, W> && std::convertible_to<const X&, W>)
+    return W(x);
+  else
+    return (x);
+}
+
 /// The result of an operator on what the operands of a wrapper `W` hold.
 template <class W, class Op, class... Xs>
 using InnerResult = decltype(eval(std::declval<const Op&>(), unwrap_operand<W>(std::declval<Xs>())...));
