@@ -192,7 +192,7 @@ template <class Rule, class T> class EngineOn final : public Engine<Rule> {
 /// it and stay where it is.
 template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
  public:
-  /// `rule` holds the hyper-parameters: `optim::Sgd sgd{model, {.lr = 0.1f}}`.
+  /// `rule` holds the hyper-parameters: `optim::Sgd sgd{model, {.lr = 0.1}}`.
   template <Model M>
   explicit RuleOptimizer(M& model, Rule rule = {})
       : rule_(std::move(rule)),

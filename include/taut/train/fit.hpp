@@ -247,7 +247,7 @@ Evaluation evaluate(const M& model, L&& loader, const FitOptions<Loss>& options 
 
 /// Trains a model over `Grad<T>` for `options.epochs` epochs, and gives the record of each:
 ///
-///     optim::Sgd sgd{model, {.lr = 0.01f, .momentum = 0.9f}};
+///     optim::Sgd sgd{model, {.lr = 0.01, .momentum = 0.9}};
 ///     train::fit(model, sgd, train_loader, test_loader,
 ///                {.epochs = 10, .lr_by_epoch = optim::StepSchedule{0.01, 5, 0.5}}, bar, log);
 ///
