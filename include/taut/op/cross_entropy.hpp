@@ -1,6 +1,7 @@
 #pragma once
 // The cross-entropy of logits and integer labels, and the operators that its derivatives are made of.
 
+#include <concepts>
 #include <string_view>
 
 #include "softmax.hpp"
@@ -100,11 +101,24 @@ struct CrossEntropy {
 
 }  // namespace op
 
+namespace detail {
+template <class T>
+concept ItsOwnIndex = std::same_as<T, typename T::Index>;  // ShapeTensor, which has no elements
+
+/// Real numbers where labels are wanted.
+template <class T>
+concept RealLabels = std::floating_point<typename T::Element> && !ItsOwnIndex<T>;
+}  // namespace detail
+
 /// The mean cross-entropy -1/n Σᵢ log_softmax(xᵢ)[labelᵢ] of logits x [n, classes] and integer labels [n], as
 /// PyTorch's `cross_entropy`. A label outside 0 … classes - 1 is an `Error`. The result is rounded to X's
 /// elements, which is no matter to gradients; of bfloat16 logits, log the loss of `widen(logits)`.
 template <AnyTensor X, AnyTensor Labels> constexpr auto cross_entropy(const X& logits, const Labels& labels) {
-  return eval(op::CrossEntropy{}, logits, labels);
+  if constexpr (detail::RealLabels<Labels>)
+    static_assert(!detail::RealLabels<Labels>,
+                  "cross_entropy: the labels must be integers, one class a row, such as a CpuArray::Index");
+  else
+    return eval(op::CrossEntropy{}, logits, labels);
 }
 
 /// The cross-entropy with labels smoothed (Szegedy et al., "Rethinking the Inception Architecture for
