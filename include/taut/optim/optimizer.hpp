@@ -2,6 +2,7 @@
 // Optimizers. An update rule is an elementwise functor over (parameter, gradient, state…); the engine applies
 // it to all parameters of a model in one pass, after clipping the gradients by their global norm.
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -203,6 +204,14 @@ template <UpdateRule Rule> class RuleOptimizer final : public Optimizer {
       if (!parameter->is_leaf())
         taut::detail::throw_error(Rule::name,
                                   "a parameter of the model is no leaf; call track() on it first");
+  }
+
+  /// What is no model, with the reason as the compiler's message.
+  template <class M>
+  requires(!Model<M> && !std::derived_from<M, Optimizer>) explicit RuleOptimizer(M&, Rule = {}) {
+    static_assert(Model<M>,
+                  "an optimizer takes a model: a struct with fields of Grad<T>, layers or other models, and "
+                  "without constructors, private fields or bases");
   }
 
   void step() override {
