@@ -45,6 +45,7 @@ struct Programs {
   Program<CudaTensor> cuda;
   Program<CudaHalf> cuda_half;
   Program<Grad<CudaTensor>> grad_cuda;
+  Program<Grad<CudaHalf>> grad_cuda_half;
   Program<Grad<Grad<CudaTensor>>> grad_grad_cuda;
 #else
   Program<Float> single;
@@ -89,6 +90,7 @@ template <int N, class F> Programs programs(const F& f) {
   all.grad_grad = program<Grad<Grad<Double>>, N>(f);
 #if TAUT_TEST_CUDA
   all.grad_cuda = program<Grad<CudaTensor>, N>(f);
+  all.grad_cuda_half = program<Grad<CudaHalf>, N>(f);
   all.grad_grad_cuda = program<Grad<Grad<CudaTensor>>, N>(f);
 #else
   all.grad_single = program<Grad<Float>, N>(f);

@@ -58,20 +58,20 @@ inline std::vector<Reference> zeros_like(std::vector<Reference> xs) {
   return xs;
 }
 
-/// A point at which a case is differentiated, in values that floats can hold, and what is multiplied with.
+/// A point at which a case is differentiated, in values that elements can hold, and what is multiplied with.
 struct Point {
   std::vector<Reference> operands;
   std::vector<Reference> direction;  ///< one of the operands, zero for those that are not differentiable
   Reference cotangent;
 };
 
-inline Point make_point(const Case& c, const Shapes& shapes) {
-  Point point{fill_operands<float>(c, shapes), {}, {}};
+template <class E> Point make_point(const Case& c, const Shapes& shapes) {
+  Point point{fill_operands<E>(c, shapes), {}, {}};
   Generator random = seeded(c, shapes);
   random.discard(1000000);
   const auto fill = [&](const Shape& shape, bool zero) {
     Reference x{shape, away_from_zero(0.5, 1.5)(element_count(shape), random)};
-    for (double& value : x.values) value = zero ? 0.0 : static_cast<double>(static_cast<float>(value));
+    for (double& value : x.values) value = zero ? 0.0 : static_cast<double>(static_cast<E>(value));
     return x;
   };
   for (std::size_t k = 0; k < shapes.size(); ++k)
@@ -185,7 +185,8 @@ inline void compare_with_differences(const Case& c, const std::string& what, con
 /// How far gradients may be off that are sums over `terms` elements each.
 template <class T> double gradient_tolerance(const Case& c, const Reference& right, double terms) {
   using E = typename T::Element;
-  const double ulps = Leaf<T>::tolerance * (std::is_same_v<E, float> ? c.gradient_ulps : 64);
+  const double of_element = std::is_same_v<E, float> ? c.gradient_ulps : std::is_same_v<E, double> ? 64 : 2;
+  const double ulps = Leaf<T>::tolerance * of_element;
   return ulps * Precision<E>::epsilon * (largest_size(right) + std::sqrt(std::max(terms, 1.0)));
 }
 
@@ -229,11 +230,16 @@ void check_gradients(const Case& c, const Program<Grad<T>>& call, const Point& p
 
 inline void check_gradients(const Case& c, const Shapes& shapes, Complaints& complaints) {
   const std::string where = "gradient of " + c.name + " " + describe(shapes);
-  const Point point = make_point(c, shapes);
-  const auto right =
-      differentiate(where, c.call.grad, point, subset_count(shapes.size()) - 1, Passing::lvalues, complaints);
+  const auto in_double = [&](const Point& point) {
+    return differentiate(where, c.call.grad, point, subset_count(shapes.size()) - 1, Passing::lvalues,
+                         complaints);
+  };
+  const Point point = make_point<float>(c, shapes);
+  const auto right = in_double(point);
 #if TAUT_TEST_CUDA
   check_gradients(c, c.call.grad_cuda, point, shapes, where, right, complaints);
+  const Point rounded = make_point<bfloat16>(c, shapes);
+  check_gradients(c, c.call.grad_cuda_half, rounded, shapes, where, in_double(rounded), complaints);
 #else
   compare_with_differences(c, where, point, right, complaints);
   check_gradients(c, c.call.grad_single, point, shapes, where, right, complaints);

@@ -114,7 +114,7 @@ inline void compare_second_derivatives(const Case& c, const Point& point, const 
 /// Nothing in second derivatives is new to large tensors, so they are left out.
 inline void check_second_derivatives(const Case& c, const Shapes& shapes, Complaints& complaints) {
   if (!is_small(shapes)) return;
-  const Point point = make_point(c, shapes);
+  const Point point = make_point<float>(c, shapes);
 #if TAUT_TEST_CUDA
   using T = CudaTensor;
   const auto check = compare_second_derivatives;

@@ -31,7 +31,8 @@ using Complaints = std::vector<std::string>;
 Complaints check_values(const Case& c);
 
 /// All that can be wrong with an operator's first derivatives: against finite differences of the oracle, in
-/// float and in double, for every choice of tracked operands.
+/// float and in double, for every choice of tracked operands; on CUDA against the CPU's, in float and in
+/// bfloat16.
 Complaints check_gradients(const Case& c);
 
 /// All that can be wrong with an operator's second derivatives, by `Grad<Grad<T>>`, once its first ones are
