@@ -152,18 +152,18 @@ template <class E> struct GradientSumSource {
 template <class E> struct WriteGradientSums {
   std::int64_t channels;
   BatchNormParameters<E> parameters;
-  E* to;
+  float* to;
 
   __device__ void operator()(std::int64_t channel, const GradientSums<1>& sums) const {
-    to[channel] = E(sums.plain[0]);
-    to[channels + channel] = E(sums.centred[0] * inverse_deviation(parameters, channels, channel));
+    to[channel] = sums.plain[0];
+    to[channels + channel] = sums.centred[0] * inverse_deviation(parameters, channels, channel);
   }
 };
 
 /// factor (g - Σg / m - x̂ Σ(g x̂) / m) as factor g - offset - (x - mean) slope
 template <int width, class E>
 __global__ void gradient(std::int64_t rows, std::int64_t channels, const E* g, const E* x,
-                         BatchNormParameters<E> parameters, const E* sums, E* to) {
+                         BatchNormParameters<E> parameters, const float* sums, E* to) {
   const ThreadRows own = thread_rows(rows, channels, width);
   if (own.count == 0) return;
   const Affine<width> affine(parameters, channels, own.column);
@@ -171,8 +171,8 @@ __global__ void gradient(std::int64_t rows, std::int64_t channels, const E* g, c
   const float scale = 1 / static_cast<float>(rows);
   for (int i = 0; i < width; ++i) {
     const std::int64_t channel = own.column + i;
-    offset[i] = sums ? affine.factor[i] * float(sums[channel]) * scale : 0;
-    slope[i] = sums ? affine.factor[i] * float(sums[channels + channel]) * scale * affine.inverse[i] : 0;
+    offset[i] = sums ? affine.factor[i] * sums[channel] * scale : 0;
+    slope[i] = sums ? affine.factor[i] * sums[channels + channel] * scale * affine.inverse[i] : 0;
   }
   for (std::int64_t k = 0; k < own.count; ++k) {
     const std::int64_t at = own.at + k * own.step;
@@ -209,7 +209,8 @@ void launch_batch_norm(std::int64_t rows, std::int64_t channels, const E* x,
 
 template <class E>
 void launch_batch_norm_sums(std::int64_t rows, std::int64_t channels, const E* g, const E* x,
-                            const BatchNormParameters<E>& parameters, float* partials, E* to, Stream stream) {
+                            const BatchNormParameters<E>& parameters, float* partials, float* to,
+                            Stream stream) {
   if (channels == 0) return;
   launch_sum_columns<E>(ColumnThreads::over(channels, g, x), rows, channels, column_groups(rows),
                         GradientSumSource<E>{channels, g, x, parameters}, partials,
@@ -218,7 +219,7 @@ void launch_batch_norm_sums(std::int64_t rows, std::int64_t channels, const E* g
 
 template <class E>
 void launch_batch_norm_gradient(std::int64_t rows, std::int64_t channels, const E* g, const E* x,
-                                const BatchNormParameters<E>& parameters, const E* sums, E* to,
+                                const BatchNormParameters<E>& parameters, const float* sums, E* to,
                                 Stream stream) {
   if (rows * channels == 0) return;
   const auto threads = ColumnThreads::over(channels, g, x, to);
@@ -233,9 +234,9 @@ void launch_batch_norm_gradient(std::int64_t rows, std::int64_t channels, const 
   template void launch_batch_norm(std::int64_t, std::int64_t, const E*, const BatchNormParameters<E>&, \
                                   const E*, E*, Stream);                                               \
   template void launch_batch_norm_sums(std::int64_t, std::int64_t, const E*, const E*,                 \
-                                       const BatchNormParameters<E>&, float*, E*, Stream);             \
+                                       const BatchNormParameters<E>&, float*, float*, Stream);         \
   template void launch_batch_norm_gradient(std::int64_t, std::int64_t, const E*, const E*,             \
-                                           const BatchNormParameters<E>&, const E*, E*, Stream);
+                                           const BatchNormParameters<E>&, const float*, E*, Stream);
 TAUT_INSTANTIATE(float)
 TAUT_INSTANTIATE(bfloat16)
 #undef TAUT_INSTANTIATE

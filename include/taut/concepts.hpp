@@ -81,7 +81,7 @@ concept DifferentiableImageTensor = ImageTensor<T> && DifferentiableTensor<T> &&
                     op::MaxPool2dGradient> &&
     UnaryOperators<T, op::ResampleGradient<op::AvgPool2d>, op::ResampleGradient<op::AdaptiveAvgPool2d>,
                    op::ResampleGradient<op::Upsample2d>> &&
-    Evaluates<T, op::BatchNormSums, T, T, T, T, Widened<T>> &&
-    Evaluates<T, op::BatchNormGradient, T, T, T, T, Widened<T>, T>;
+    Evaluates<Widened<T>, op::BatchNormSums, T, T, T, T, Widened<T>> &&
+    Evaluates<T, op::BatchNormGradient, T, T, T, T, Widened<T>, Widened<T>>;
 
 }  // namespace taut

@@ -1,8 +1,8 @@
 // Batch normalisation on the device: for numbers of channels that divide into vectors and that do not, and
 // for more rows than one group sums.
 
-#include <taut/cuda/batch_norm.hpp>
-#include <taut/cuda/convert.hpp>
+#include <taut/cuda/cuda.hpp>
+#include <taut/interpret/grad.hpp>
 
 #include "compare.hpp"
 
@@ -42,7 +42,7 @@ void compare_all(const CpuArray& x) {
     compare(
         "batch_norm_gradient" + what, 8,
         [&](const auto& dy, const auto& t, const auto& w, const auto& b, const auto& s, const auto& of) {
-          return eval(op::BatchNormGradient{options}, dy, t, w, b, widen(s), of);
+          return eval(op::BatchNormGradient{options}, dy, t, w, b, widen(s), widen(of));
         },
         g, x, weight, bias, statistics, sums);
   }
@@ -87,6 +87,26 @@ TEST(CudaBatchNorm, StatisticsOfBfloat16AreFloats) {
     const CudaTensor statistics = batch_statistics(on_device<bfloat16>(x));
     expect_close(statistics.to_host(), expected, 1e-6f * largest_size(expected), "statistics");
   }
+}
+
+TEST(CudaBatchNorm, SumsOfBfloat16AreFloats) {
+  // Gradients that differ in their last bit, of which the normalisation takes away the mean: to 16 bits, that
+  // would be as far off as what is left is large.
+  const Shape shape{4, 8, 9, 7}, channels{8};
+  auto values = numbers(shape.size());
+  for (float& value : values) value = value < 0 ? 1.0f : 1.0078125f;
+  const auto gradient_by_x = []<class T>(const T& g, const T& x, const T& weight, const T& bias) {
+    const auto leaf = Grad<T>(x).track();
+    Tape<T> tape;
+    tape.backward(batch_norm(leaf, weight, bias), g);
+    return leaf.grad().to_host();
+  };
+  const auto g = CpuArray::from_host(values, shape), x = array(shape, 2), weight = array(channels, 3),
+             bias = array(channels, 4);
+  const auto expected = gradient_by_x(g, x, weight, bias);
+  const auto half = gradient_by_x(on_device<bfloat16>(g), on_device<bfloat16>(x), on_device<bfloat16>(weight),
+                                  on_device<bfloat16>(bias));
+  expect_close(half, expected, 0x1p-8f * largest_size(expected), "gradient");
 }
 
 TEST(CudaBatchNorm, VarianceDoesNotCancel) {

@@ -3,6 +3,7 @@
 
 #include "../op/batch_norm.hpp"
 #include "batch_norm_launch.hpp"
+#include "convert.hpp"
 #include "tensor.hpp"
 
 namespace taut {
@@ -85,10 +86,10 @@ BasicCudaTensor<E> eval(const op::BatchNormAddRelu& op, const BasicCudaTensor<E>
 }
 
 template <class E>
-BasicCudaTensor<E> eval(const op::BatchNormSums& op, const BasicCudaTensor<E>& g, const BasicCudaTensor<E>& x,
-                        const BasicCudaTensor<E>& weight, const BasicCudaTensor<E>& bias,
-                        const CudaTensor& statistics) {
-  auto out = BasicCudaTensor<E>::uninitialized(
+CudaTensor eval(const op::BatchNormSums& op, const BasicCudaTensor<E>& g, const BasicCudaTensor<E>& x,
+                const BasicCudaTensor<E>& weight, const BasicCudaTensor<E>& bias,
+                const CudaTensor& statistics) {
+  auto out = CudaTensor::uninitialized(
       op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape()));
   auto partials = cuda::partial_sums(x.shape());
   const auto gradient = cuda::with_channels_last(g), from = cuda::with_channels_last(x);
@@ -102,7 +103,7 @@ template <class E>
 BasicCudaTensor<E> eval(const op::BatchNormGradient& op, const BasicCudaTensor<E>& g,
                         const BasicCudaTensor<E>& x, const BasicCudaTensor<E>& weight,
                         const BasicCudaTensor<E>& bias, const CudaTensor& statistics,
-                        const BasicCudaTensor<E>& sums) {
+                        const CudaTensor& sums) {
   op.shape(g.shape(), x.shape(), weight.shape(), bias.shape(), statistics.shape(), sums.shape());
   const auto gradient = cuda::with_channels_last(g), from = cuda::with_channels_last(x);
   return cuda::made_with_channels_last<E>(x.shape(), [&](E* to) {

@@ -1,7 +1,7 @@
 #pragma once
 // The launchers of batch normalisation, as both the tensors' side and the kernels' side see them. Tensors are
 // matrices [rows, channels]: images with the channels last, a pixel a row. E is float or bfloat16;
-// statistics are floats.
+// statistics and sums are floats.
 
 #include <cstdint>
 
@@ -37,12 +37,13 @@ void launch_batch_norm(std::int64_t rows, std::int64_t channels, const E* x,
 /// Writes Σ g and Σ g x̂ of each channel to `to` [2, channels], g counting as 0 where ReLU cut the result off.
 template <class E>
 void launch_batch_norm_sums(std::int64_t rows, std::int64_t channels, const E* g, const E* x,
-                            const BatchNormParameters<E>& parameters, float* partials, E* to, Stream stream);
+                            const BatchNormParameters<E>& parameters, float* partials, float* to,
+                            Stream stream);
 
 /// Writes the gradient by x, with the sums' part unless `sums` is null.
 template <class E>
 void launch_batch_norm_gradient(std::int64_t rows, std::int64_t channels, const E* g, const E* x,
-                                const BatchNormParameters<E>& parameters, const E* sums, E* to,
+                                const BatchNormParameters<E>& parameters, const float* sums, E* to,
                                 Stream stream);
 
 }  // namespace taut::cuda

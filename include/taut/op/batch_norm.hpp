@@ -3,14 +3,16 @@
 // Reducing Internal Covariate Shift", 2015), alone and fused with the residual addition and the ReLU that
 // follow it in residual networks. Group and instance normalisation are compositions.
 //
-// Means and variances are of the type `Widened<T>`: an image stored in 16 bits is normalised by statistics in
-// 32. Weight and bias are T's, as all parameters are; an optimizer keeps their float masters.
+// Means, variances and the sums that gradients take are of the type `Widened<T>`: an image stored in 16 bits
+// is normalised by statistics in 32. Weight and bias are T's, as all parameters are; an optimizer keeps their
+// float masters.
 
 #include <array>
 #include <string_view>
 
 #include "arithmetic.hpp"
 #include "compare.hpp"
+#include "convert.hpp"
 #include "movement.hpp"
 #include "partial.hpp"
 #include "reduce.hpp"
@@ -90,8 +92,8 @@ struct BatchNormOptions {
   }
 };
 
-/// Σ g and Σ g x̂ of each channel: [2, c], for g of the shape of x [n, c, ...]. Where `relu` cut off a result
-/// of `BatchNorm`, g counts as 0.
+/// Σ g and Σ g x̂ of each channel: [2, c], a `Widened<T>`, for g of the shape of x [n, c, ...]. Where `relu`
+/// cut off a result of `BatchNorm`, g counts as 0.
 struct BatchNormSums {
   static constexpr std::string_view name = "batch_norm_sums";
   static constexpr std::uint32_t constant_operands = 1 << 4;
@@ -176,10 +178,12 @@ struct BatchNorm {
                 const Widened<T>& statistics) const {
     return [options = options, needs, x, weight, bias, statistics](const T& g) {
       std::array<T, 4> gradients;
-      const T sums = eval(BatchNormSums{options}, g, x, weight, bias, statistics);
+      const Widened<T> sums = eval(BatchNormSums{options}, g, x, weight, bias, statistics);
       if (needs[0]) gradients[0] = eval(BatchNormGradient{options}, g, x, weight, bias, statistics, sums);
-      if (needs[1]) gradients[1] = reshape(slice(sums, 0, 1, 2), weight.shape());
-      if (needs[2]) gradients[2] = reshape(slice(sums, 0, 0, 1), weight.shape());
+      if (!needs[1] && !needs[2]) return gradients;
+      const T rounded = convert<T>(sums);
+      if (needs[1]) gradients[1] = reshape(slice(rounded, 0, 1, 2), weight.shape());
+      if (needs[2]) gradients[2] = reshape(slice(rounded, 0, 0, 1), weight.shape());
       return gradients;
     };
   }
