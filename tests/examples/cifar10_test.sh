@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the CIFAR-10 example and the one that predicts as users do, right and wrong, on a small data set made here: what
-# they print, that training goes on from a checkpoint as if it had not stopped, and what they say of bad input.
+# they print, that training goes on from a checkpoint as if it had not stopped, that the emulated GPU computes the same,
+# and what they say of bad input.
 set -eu
 program=$TAUT_BUILD_DIR/examples/cifar10
 predict=$TAUT_BUILD_DIR/examples/predict
@@ -85,6 +86,24 @@ for picture in photo.png grey_alpha.png rgb16.png one_pixel.jpg; do
   [ "$(wc -l <output)" -eq 5 ] || fail 'there are not five classes'
   sort -rn output | cmp -s - output || fail 'the classes are not in order'
 done
+
+# On the emulated GPU, which augments by itself, training gives the same numbers up to rounding, and so do predictions.
+emulated=$TAUT_BUILD_DIR/tests/emulated_cifar10
+if [ -x "$emulated" ]; then
+  for device in cpu cuda; do
+    succeeds "$emulated" ${learn#"$program"} --augment --epochs 2 --device $device --csv $device.csv
+    succeeds "$TAUT_BUILD_DIR/tests/emulated_predict" "$pictures/photo.png" net.safetensors --device $device
+    cp output predicted_by_$device
+  done
+  paste -d , cpu.csv cuda.csv | awk -F , '
+    function apart(a, b) { d = a - b; return d > 1e-4 * a || -d > 1e-4 * a }
+    NR > 1 && (apart($2, $10) || apart($4, $12) || $2 <= 0) { wrong = 1 }
+    END { exit wrong || NR != 3 || NF != 16 }' || fail 'the emulated GPU trains otherwise than the CPU'
+  paste predicted_by_cpu predicted_by_cuda | awk '
+    { d = $1 - $3 }
+    d > 0.02 || -d > 0.02 || $2 != $4 { wrong = 1 }
+    END { exit wrong || NR != 5 }' || fail 'the emulated GPU predicts something else than the CPU'
+fi
 
 refuses "'pixels' must be 'normalized', got 'raw'" $program --model resnet20 --data set --resume net.safetensors
 mkdir taken.ema
