@@ -44,15 +44,18 @@ namespace taut::test {
 namespace {
 
 /// The first and second derivatives of the functor's sum, squared, by x.
-template <class T> std::vector<std::vector<float>> derivatives(const std::vector<float>& values) {
+template <class T>
+std::vector<std::vector<typename T::Element>> derivatives(const std::vector<float>& values) {
   const Shape shape{static_cast<std::int64_t>(values.size())};
-  Grad<T> x = Grad<T>(T::from_host(values, shape)).track();
+  const std::vector<typename T::Element> elements(values.begin(), values.end());
+  Grad<T> x = Grad<T>(T::from_host(elements, shape)).track();
+  const auto half = static_cast<typename T::Element>(0.5f);
   Tape<T> outer;
   Grad<T> slope;
   {
     Grad<Grad<T>> inner_x = Grad<Grad<T>>(x).track();
     Tape<Grad<T>> inner;
-    const auto y = map(ScaledSoftsign{{}, 3}, inner_x, Grad<Grad<T>>(T::full({}, 0.5f)));
+    const auto y = map(ScaledSoftsign{{}, 3}, inner_x, Grad<Grad<T>>(T::full({}, half)));
     inner.backward(sum(square(y)));
     slope = inner_x.grad();
   }
@@ -60,14 +63,21 @@ template <class T> std::vector<std::vector<float>> derivatives(const std::vector
   return {slope.value().to_host(), x.grad().to_host()};
 }
 
-TEST(CustomKernels, AreDifferentiatedTwice) {
+/// That they are those of the CPU on E, up to rounding.
+template <class E> void expect_derivatives(float tolerance) {
   std::vector<float> values;
-  for (int i = -50; i < 51; ++i) values.push_back(0.1f * static_cast<float>(i) + 0.05f);
-  const auto got = derivatives<CudaTensor>(values), expected = derivatives<CpuArray>(values);
+  for (int i = -50; i < 51; ++i) values.push_back(bfloat16(0.1f * static_cast<float>(i) + 0.05f));
+  const auto got = derivatives<BasicCudaTensor<E>>(values);
+  const auto expected = derivatives<CpuArray>(values);
   for (std::size_t k = 0; k < 2; ++k)
     for (std::size_t i = 0; i < values.size(); ++i)
-      EXPECT_NEAR(got[k][i], expected[k][i], 1e-5f * (1 + std::abs(expected[k][i])))
+      EXPECT_NEAR(float(got[k][i]), expected[k][i], tolerance * (1 + std::abs(expected[k][i])))
           << k << ", at " << values[i];
+}
+
+TEST(CustomKernels, AreDifferentiatedTwice) {
+  expect_derivatives<float>(1e-5f);
+  expect_derivatives<bfloat16>(0x1p-6f);
 }
 
 TEST(CustomKernels, Update) {

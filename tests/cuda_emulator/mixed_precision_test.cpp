@@ -5,6 +5,7 @@
 #include <taut/concepts.hpp>
 #include <taut/cpu/cpu.hpp>
 #include <taut/cuda/cuda.hpp>
+#include <taut/interpret/functional.hpp>
 #include <taut/io/checkpoint.hpp>
 #include <taut/nn/mlp.hpp>
 #include <taut/nn/resnet.hpp>
@@ -79,6 +80,17 @@ TEST(MixedPrecision, AveragesWeightsInFloat) {
   model.p.assign(Half::full({1}, bfloat16(2.0f)));
   for (int i = 0; i < 100; ++i) ema.update(model);
   EXPECT_NEAR(ema.model().p.item(), 2 - std::pow(0.999, 100), 1e-4);
+}
+
+TEST(MixedPrecision, HasSecondDerivatives) {
+  const auto f = [](const auto& x) {
+    return sum(tanh(x) * exp(-0.5f * square(x)) + gelu(x) / (square(x) + 2.0f));
+  };
+  const auto x = array({200}), v = array({200}, 2);
+  const auto got = hessian_vector_product(f, on_device<bfloat16>(x), on_device<bfloat16>(v)).to_host();
+  const auto expected = hessian_vector_product(f, x, v).to_host();
+  EXPECT_GT(largest_size(expected), 1.0f);
+  expect_close(got, expected, 0x1p-5f * largest_size(expected), "hessian_vector_product in bfloat16");
 }
 
 /// A convolution, normalised, and a classifier.

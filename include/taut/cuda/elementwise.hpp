@@ -128,6 +128,8 @@ auto eval(const Op& op, X&& x, Xs&&... xs) -> std::remove_cvref_t<X> {
   } else if constexpr (trivial == cuda::Triviality::first) {
     return eval(op::BroadcastTo{shape}, std::forward<X>(x));
   } else {
+    static_assert(cuda::derivative_order<Op> <= cuda::most_derivatives,
+                  "CudaTensor: elementwise operators have no kernels for third derivatives");
     const cuda::ElementwiseOperand<E> operands[] = {cuda::elementwise_operand<E>(std::forward<X>(x)),
                                                     cuda::elementwise_operand<E>(std::forward<Xs>(xs))...};
     return cuda::elementwise<E>(cuda::ErasedOperator<E>::template of<Op, n>(op), shape, operands, n);

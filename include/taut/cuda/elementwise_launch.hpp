@@ -19,6 +19,9 @@ template <class Op> inline constexpr int derivative_order = 0;
 template <class F, int I> inline constexpr int derivative_order<op::Partial<F, I>> = 1 + derivative_order<F>;
 template <class F> inline constexpr int derivative_order<op::PartialFromOutput<F>> = 1 + derivative_order<F>;
 
+/// How many times the functors that a `.cu` file names are differentiated there.
+inline constexpr int most_derivatives = 2;
+
 namespace detail {
 
 /// An instance of a functor that depends on its inputs in the way that all instances do: there is one for

@@ -1,7 +1,7 @@
 #pragma once
 // The kernels of elementwise operators, and how to compile them for functors of one's own: a `.cu` file that
 // includes this header and says `TAUT_CUDA_MAP(MyActivation, 1)`, outside of namespaces, has
-// `map(MyActivation{}, x)` and its derivatives on `CudaTensor`. Compile it as C++20 with
+// `map(MyActivation{}, x)` and its derivatives, up to the second, on `CudaTensor`. Compile it as C++20 with
 // --expt-relaxed-constexpr, since functors are plain `constexpr` functions.
 //
 // The result is contiguous, and a thread makes 16 bytes of it at a time. An operand that is contiguous along
@@ -114,11 +114,11 @@ template <class Op, int N> struct MapFamily {
   static void list(void (*visit)(Launcher)) {
     if constexpr (triviality<Op, N>() == Triviality::none) {
       visit(reinterpret_cast<Launcher>(&launch_map<Op, float, N>));
-      if constexpr (derivative_order<Op> < 2) visit(reinterpret_cast<Launcher>(&launch_map<Op, bfloat16, N>));
+      visit(reinterpret_cast<Launcher>(&launch_map<Op, bfloat16, N>));
     }
     if constexpr (N == 1 && HasOutputGradient<Op>)
       MapFamily<op::PartialFromOutput<Op>, 2>::list(visit);
-    else if constexpr (derivative_order<Op> < 2)
+    else if constexpr (derivative_order<Op> < most_derivatives)
       list_partials(visit, std::make_integer_sequence<int, N>{});
   }
 
