@@ -6,6 +6,8 @@
 // of each group of rows in between, whose number depends on the matrix alone: results are the same bits on
 // every device.
 
+#include <algorithm>
+
 #include "block.cuh"
 #include "vector.cuh"
 
@@ -99,7 +101,7 @@ static __global__ void sum_columns(std::int64_t rows, std::int64_t columns, Sour
     for (int i = 0; i < width; ++i) partial[blockIdx.y * columns + own.column + i] = sum.of(i);
 }
 
-inline constexpr int merging_threads = 8;  ///< that share the groups of a column
+inline constexpr unsigned merging_threads = 8;  ///< the most that share the groups of a column
 
 /// Merges the groups' partial sums of each column, and calls finish(column, sum).
 template <class Total, class Finish>
@@ -109,12 +111,12 @@ static __global__ void finish_columns(std::int64_t groups, std::int64_t columns,
   const std::int64_t column = std::int64_t{blockIdx.x} * warp_size + threadIdx.x;
   Total sum = Total::zero();
   if (column < columns)
-    for (std::int64_t group = threadIdx.y; group < groups; group += merging_threads)
+    for (std::int64_t group = threadIdx.y; group < groups; group += blockDim.y)
       sum.merge(partial[group * columns + column]);
   of_threads[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= columns) return;
-  for (int k = 1; k < merging_threads; ++k) sum.merge(of_threads[k][threadIdx.x]);
+  for (unsigned k = 1; k < blockDim.y; ++k) sum.merge(of_threads[k][threadIdx.x]);
   finish(column, sum);
 }
 
@@ -127,11 +129,14 @@ void launch_sum_columns(const ColumnThreads& threads, std::int64_t rows, std::in
   using Total = typename Source::template Total<1>;
   auto* const sums = static_cast<Total*>(partial);
   const dim3 grid(threads.column_blocks, static_cast<unsigned>(groups));
+  dim3 block = threads.block;
+  while (block.y > 1 && groups * (block.y / 2) >= rows) block.y /= 2;  // no threads without a row
   with_width<E>(threads, [&](auto width) {
-    launch(sum_columns<width(), Source>, grid, threads.block, 0, stream, rows, columns, source, sums);
+    launch(sum_columns<width(), Source>, grid, block, 0, stream, rows, columns, source, sums);
   });
-  launch(finish_columns<Total, Finish>, blocks_covering(columns, warp_size), dim3(warp_size, merging_threads),
-         0, stream, groups, columns, static_cast<const Total*>(sums), finish);
+  const dim3 merging(warp_size, std::min(grid.y, merging_threads));
+  launch(finish_columns<Total, Finish>, blocks_covering(columns, warp_size), merging, 0, stream, groups,
+         columns, static_cast<const Total*>(sums), finish);
 }
 
 }  // namespace taut::cuda
