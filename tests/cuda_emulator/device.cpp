@@ -1,6 +1,5 @@
-// The door to the device over host memory. All work is done at once, unless it is captured, so streams and
-// events are names only.
-// Memory has its exact size, so that AddressSanitizer sees overruns, and holds NaN until it is written.
+// The door to the device over host memory. All work is done at once, unless it is captured or its stream is
+// late. Memory has its exact size, so that AddressSanitizer sees overruns, and holds NaN until it is written.
 
 #include <chrono>
 #include <cstdlib>
@@ -15,6 +14,7 @@ namespace taut::cuda {
 struct OpaqueStream {};
 
 struct OpaqueEvent {
+  emulator::Mark mark{};
   std::chrono::steady_clock::time_point time{};
 };
 
@@ -76,10 +76,14 @@ void set_current_device(int device) {
 }
 
 Stream create_stream() { return new OpaqueStream; }
-void destroy_stream(Stream stream) noexcept { delete stream; }
+void destroy_stream(Stream stream) noexcept {
+  emulator::run_until(emulator::mark(stream));
+  delete stream;
+}
 void synchronize(Stream stream) {
   leave_capture(stream, "waits for the device");
   require_not_captured("synchronize", stream);
+  emulator::run_until(emulator::mark(stream));
 }
 
 Event create_event(bool) { return new OpaqueEvent; }
@@ -87,14 +91,16 @@ void destroy_event(Event event) noexcept { delete event; }
 void record(Event event, Stream stream) {
   leave_capture(stream, "records an event");
   require_not_captured("record", stream);
+  event->mark = emulator::mark(stream);
   event->time = std::chrono::steady_clock::now();
 }
-void wait(Stream stream, Event) {
+void wait(Stream stream, Event event) {
   leave_capture(stream, "waits for another stream");
   require_not_captured("wait", stream);
+  emulator::submit(stream, [mark = event->mark] { emulator::run_until(mark); });
 }
-bool is_complete(Event) { return true; }
-void synchronize(Event) {}
+bool is_complete(Event event) { return emulator::has_passed(event->mark); }
+void synchronize(Event event) { emulator::run_until(event->mark); }
 float elapsed_milliseconds(Event begin, Event end) {
   return std::chrono::duration<float, std::milli>(end->time - begin->time).count();
 }
@@ -106,7 +112,7 @@ void begin_capture(Stream stream) { emulator::begin_capture(stream); }
 Graph end_capture(Stream stream) { return new OpaqueGraph{emulator::end_capture(stream)}; }
 void replay(Graph graph, Stream stream) {
   require_not_captured("replay", stream);
-  for (const emulator::Work& work : graph->work) work();
+  for (const emulator::Work& work : graph->work) emulator::submit(stream, work);
 }
 void destroy_graph(Graph graph) noexcept { delete graph; }
 
@@ -115,7 +121,7 @@ void* allocate(std::size_t bytes) {
   return bytes > device_bytes ? nullptr : allocate_filled(bytes);
 }
 void release(void* memory) noexcept { std::free(memory); }
-bool memory_is_on_host() noexcept { return true; }
+bool memory_is_on_host() noexcept { return !emulator::any_late(); }  // late work uses what has been freed
 
 void* allocate_pinned(std::size_t bytes) { return allocate_filled(bytes); }
 void release_pinned(void* memory) noexcept { std::free(memory); }

@@ -15,6 +15,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fiber.hpp"
@@ -61,7 +62,18 @@ Order order_from_environment() {
   std::exit(1);
 }
 
+Late late_from_environment() {
+  const char* const value = std::getenv("TAUT_EMULATOR_LATE");
+  const std::string_view name = value ? value : "none";
+  if (name == "none") return Late::none;
+  if (name == "first") return Late::first;
+  if (name == "others") return Late::others;
+  std::fprintf(stderr, "emulator: TAUT_EMULATOR_LATE must be none, first or others\n");
+  std::exit(1);
+}
+
 Order current_order = order_from_environment();
+Late current_late = late_from_environment();
 std::mt19937 shuffling;  // the same numbers in every run
 
 /// 0 … count - 1 in the current order.
@@ -331,38 +343,48 @@ void run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const Work& thread
   }
 }
 
-/// The streams that are being captured, and what was put into them.
-class Captures {
+/// What was put into a stream and has not run, because the stream is late or being captured.
+struct Stream {
+  bool first = false, capturing = false;
+  std::deque<Work> queue;
+  std::size_t done = 0;  ///< how much has left the queue and run
+  std::vector<Work> captured;
+
+  bool late() const { return current_late == (first ? Late::first : Late::others); }
+};
+
+class Streams {
  public:
-  static Captures& instance() {
-    static Captures only;
+  static Streams& instance() {
+    static Streams only;
     return only;
   }
 
-  void begin(const void* stream) {
+  /// f(the stream), while no other thread has it.
+  template <class F> auto with(const void* stream, const F& f) {
     const std::lock_guard lock(mutex_);
-    work_[stream];
+    const auto [found, added] = streams_.try_emplace(stream);
+    if (!first_) first_ = stream;
+    if (added) found->second.first = stream == first_;
+    return f(found->second);
   }
-  std::vector<Work> end(const void* stream) {
-    const std::lock_guard lock(mutex_);
-    return std::move(work_.extract(stream).mapped());
-  }
-  bool has(const void* stream) {
-    const std::lock_guard lock(mutex_);
-    return work_.count(stream) > 0;
-  }
-  /// Takes work of a stream that is being captured, and of no other.
-  bool keep(const void* stream, Work& work) {
-    const std::lock_guard lock(mutex_);
-    const auto found = work_.find(stream);
-    if (found == work_.end()) return false;
-    found->second.push_back(std::move(work));
-    return true;
+
+  /// Runs what is in a stream up to a position, one work at a time of all streams; a work may wait for
+  /// others.
+  void run(const void* stream, std::size_t position) {
+    const std::lock_guard lock(running_);
+    while (const Work work =
+               with(stream, [&](Stream& s) { return s.done < position ? s.queue.front() : Work(); })) {
+      work();
+      with(stream, [](Stream& s) { s.queue.pop_front(), ++s.done; });
+    }
   }
 
  private:
   std::mutex mutex_;
-  std::map<const void*, std::vector<Work>> work_;
+  std::recursive_mutex running_;
+  std::map<const void*, Stream> streams_;
+  const void* first_ = nullptr;
 };
 
 }  // namespace
@@ -371,12 +393,41 @@ void set_order(Order order) { current_order = order; }
 Order order() { return current_order; }
 
 void submit(const void* stream, Work work) {
-  if (!Captures::instance().keep(stream, work)) work();
+  const bool now = Streams::instance().with(stream, [&](Stream& s) {
+    if (s.capturing)
+      s.captured.push_back(std::move(work));
+    else if (s.late())
+      s.queue.push_back(std::move(work));
+    else
+      return true;
+    return false;
+  });
+  if (now) work();
 }
 
-void begin_capture(const void* stream) { Captures::instance().begin(stream); }
-std::vector<Work> end_capture(const void* stream) { return Captures::instance().end(stream); }
-bool is_capturing(const void* stream) { return Captures::instance().has(stream); }
+void set_late(Late late) { current_late = late; }
+bool any_late() { return current_late != Late::none; }
+
+Mark mark(const void* stream) {
+  return Streams::instance().with(stream, [&](Stream& s) { return Mark{stream, s.done + s.queue.size()}; });
+}
+bool has_passed(const Mark& mark) {
+  return Streams::instance().with(mark.stream, [&](Stream& s) { return s.done >= mark.position; });
+}
+void run_until(const Mark& mark) { Streams::instance().run(mark.stream, mark.position); }
+
+void begin_capture(const void* stream) {
+  Streams::instance().with(stream, [](Stream& s) { s.capturing = true; });
+}
+std::vector<Work> end_capture(const void* stream) {
+  return Streams::instance().with(stream, [](Stream& s) {
+    s.capturing = false;
+    return std::exchange(s.captured, {});
+  });
+}
+bool is_capturing(const void* stream) {
+  return Streams::instance().with(stream, [](Stream& s) { return s.capturing; });
+}
 
 Code launch(dim3 grid, dim3 size, std::size_t shared_bytes, const void* stream, Work thread) {
   const Code code = check(grid, size, shared_bytes);

@@ -1,8 +1,8 @@
 #pragma once
 // CUDA kernels on the CPU. This header gives C++ the vocabulary that kernels are written in, so that the same
 // source compiles with g++ or clang++; emulator.cpp runs their threads. One thread of a kernel is one fiber,
-// which runs until it must wait for others; all are run by the host's thread that launches, one launch at a
-// time.
+// which runs until it must wait for others; all are run by the host's thread that launches, or that waits for
+// a late stream, one launch at a time.
 //
 // Kernels are run to be tested, so the emulator is strict. It aborts, saying why, where a barrier is reached
 // by a part of the block only or at different places, where lanes disagree about a warp's exchange or read a
@@ -88,8 +88,27 @@ constexpr const char* meaning(int code) {
 /// What is put into a stream, of which nothing is known but its address.
 using Work = std::function<void()>;
 
-/// Runs work at once, or keeps it while the stream is being captured.
+/// Runs work at once, unless its stream is late, or keeps it while the stream is being captured.
 void submit(const void* stream, Work work);
+
+/// Which streams are late: what is put into them runs only once somebody waits for it, so that whoever should
+/// have waited, and has not, comes too early or is overtaken.
+enum class Late { none, first, others };
+
+/// At first this is what the environment variable TAUT_EMULATOR_LATE says, or none. `first` is the stream
+/// that is used before all others.
+void set_late(Late late);
+bool any_late();
+
+/// A place in a stream, after all that has been put into it so far.
+struct Mark {
+  const void* stream = nullptr;
+  std::size_t position = 0;
+};
+
+Mark mark(const void* stream);
+bool has_passed(const Mark& mark);
+void run_until(const Mark& mark);
 
 /// What is put into the stream from now on is kept, until `end_capture` gives it.
 void begin_capture(const void* stream);

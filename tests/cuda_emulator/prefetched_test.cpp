@@ -51,6 +51,19 @@ TEST(CudaPrefetched, GivesTheLoadersBatches) {
   }
 }
 
+TEST(CudaPrefetched, KeepsBatchesUntilTheyHaveBeenUsed) {
+  cuda::Prefetched loader{points()};
+  std::vector<CudaTensor> doubled;
+  std::vector<std::vector<float>> expected;
+  for (const auto& batch : loader) doubled.push_back(2.0f * batch.tensor<CudaTensor>());
+  for (const auto& batch : points()) {
+    expected.emplace_back(batch.values.begin(), batch.values.end());
+    for (float& value : expected.back()) value *= 2;
+  }
+  ASSERT_EQ(doubled.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(doubled[i].to_host(), expected[i]) << i;
+}
+
 TEST(CudaPrefetched, RoundsToBfloat16) {
   using Half = BasicCudaTensor<bfloat16>;
   cuda::Prefetched<data::Epoch, bfloat16> loader{points().epoch(0, 5)};
