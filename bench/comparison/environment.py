@@ -60,7 +60,7 @@ def find_pytorch(options):
     and a message, if there is no PyTorch, or not for the device."""
     if options.python == "none":
         return None
-    python = Path(options.python) if options.python else set_up_pytorch(options.environment, [r for r in options.rungs if r in OTHERS])
+    python = Path(options.python) if options.python else set_up_pytorch(options.environment, others_of(options.rungs))
     code = "import torch, numpy, safetensors" + ("; torch.cuda.init()" if options.device == "cuda" else "")
     failure = python and failure_of(python, code)
     if failure:
@@ -68,7 +68,7 @@ def find_pytorch(options):
     return None if failure else python
 
 
-def set_up_pytorch(directory, others=()):
+def set_up_pytorch(directory, others):
     """Installs PyTorch, and other libraries if they can be had, in a virtual environment unless they are there. Returns
     its Python, or None if there is no PyTorch."""
     python = directory / "bin/python"
@@ -118,8 +118,8 @@ def memory_bytes():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def describe(taut, python, device):
-    """Machine, versions and flags."""
+def describe(taut, python, device, rungs):
+    """Machine, versions and flags of what runs by these rungs."""
     about = {
         "processor": processor(),
         "cores": os.cpu_count(),
@@ -132,8 +132,7 @@ def describe(taut, python, device):
     sides = {"taut": taut}
     if python:
         sides["pytorch"] = worker_command(python, "pytorch")
-        if device == "cpu":
-            sides |= {name: worker_command(python, name) for name in OTHERS}
+        sides |= {name: worker_command(python, name) for name in others_of(rungs)}
     for side, command in sides.items():
         with Worker(side, command) as worker:
             try:
@@ -162,6 +161,11 @@ def write_exchange(taut, workload, directory, **options):
     directory.mkdir(exist_ok=True)
     with Worker("taut", taut) as worker:
         worker.ask(do="exchange", workload=workload, directory=str(directory), **options)
+
+
+def others_of(rungs):
+    """The libraries beside PyTorch that rungs stand for."""
+    return [rung for rung in rungs if rung in OTHERS]
 
 
 def compiles(rung):

@@ -80,23 +80,19 @@ def sides_of(taut, python, workload, threads, options, exchange, scratch):
     def opened(rung):
         return common | {"rung": rung, "device": options.device}
 
-    variables = {"OMP_NUM_THREADS": str(threads)}
+    variables = {"OMP_NUM_THREADS": str(threads), "NPROC": str(threads)}  # the latter is XLA's
     huge_pages = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
     sides = [Side(n, lambda n=n: Worker(n, taut), opened(rung)) for n, rung in TAUT[options.device].items()]
     if workload == "mnist-mlp":
         sides = [side for side in sides if trains(side)]  # it has nothing to fold
     for rung in options.rungs if python else []:
-        if rung in OTHERS:
-            command = worker_command(python, rung)
-            start = lambda r=rung, c=command: Worker(r, c, {"NPROC": str(threads)}, quiet=True)  # noqa: E731
-            sides.append(Side(rung, start, opened(rung)))
-            continue
         if workload == "mnist-mlp" and "channels-last" in rung:
             rung = rung.replace("channels-last+", "")
         if rung not in [side.name for side in sides]:
             own = variables | (huge_pages if "huge-pages" in rung else {})
             own["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / f"{workload}-{threads}-{rung}")  # each compiles on its own
-            start = lambda r=rung, e=own: Worker(r, worker_command(python, "pytorch"), e, quiet=True)  # noqa: E731
+            command = worker_command(python, rung if rung in OTHERS else "pytorch")
+            start = lambda r=rung, c=command, e=own: Worker(r, c, e, quiet=True)  # noqa: E731
             sides.append(Side(rung, start, opened(rung)))
     return sides
 
