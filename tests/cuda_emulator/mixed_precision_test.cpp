@@ -14,10 +14,11 @@
 #include <taut/optim/sgd.hpp>
 #include <taut/train/fit.hpp>
 
-#include <cstdio>
 #include <string>
 
+#include "../temporary_directory.hpp"
 #include "compare.hpp"
+#include "small_net.hpp"
 
 namespace taut::test {
 namespace {
@@ -93,24 +94,6 @@ TEST(MixedPrecision, HasSecondDerivatives) {
   expect_close(got, expected, 0x1p-5f * largest_size(expected), "hessian_vector_product in bfloat16");
 }
 
-/// A convolution, normalised, and a classifier.
-template <AnyTensor T> struct SmallNet {
-  nn::Conv2d<T> conv1, conv2;
-  nn::BatchNorm2d<T> bn1, bn2;
-  nn::Linear<T> fc;
-
-  static SmallNet make(Rng& rng) {
-    auto first = nn::Conv2d<T>::make(2, 8, 3, rng, {.padding = 1, .bias = false});
-    auto second = nn::Conv2d<T>::make(8, 8, 3, rng, {.padding = 1, .bias = false});
-    return {std::move(first), std::move(second), nn::BatchNorm2d<T>::make(8), nn::BatchNorm2d<T>::make(8),
-            nn::Linear<T>::make(8, 4, rng)};
-  }
-  T operator()(const T& x, Mode mode) const {
-    const T y = bn1.relu(conv1(x), mode);
-    return fc(global_avg_pool2d(bn2.add_relu(conv2(y), y, mode)));
-  }
-};
-
 /// Samples of four classes, each about a point of its own; all numbers are bfloat16's.
 struct Samples {
   CpuArray x;
@@ -177,13 +160,13 @@ template <class M> std::vector<std::vector<float>> numbers_of(const M& model) {
 
 SmallNet<GradHalf> make_net(std::uint64_t seed) {
   Rng rng{seed};
-  return SmallNet<GradHalf>::make(rng);
+  return SmallNet<GradHalf>::make(2, 8, 4, 1, rng);
 }
 
 class MixedPrecisionFiles : public testing::Test {
  protected:
-  const std::string path = testing::TempDir() + "mixed_precision_test.safetensors";
-  void TearDown() override { std::remove(path.c_str()); }
+  const TemporaryDirectory directory;
+  const std::string path = directory / "checkpoint.safetensors";
 };
 
 TEST_F(MixedPrecisionFiles, GoOnBitwiseWhereTheTrainingWas) {
@@ -234,7 +217,7 @@ TEST(MixedPrecision, TrainsAPerceptronAsFloatDoes) {
 
 TEST(MixedPrecision, TrainsAConvolutionalNetworkAsFloatDoes) {
   Rng rng{2};
-  expect_losses_as_in_float(SmallNet<GradHalf>::make(rng), Samples({20, 2, 5, 5}, 0.5f), 40);
+  expect_losses_as_in_float(SmallNet<GradHalf>::make(2, 8, 4, 1, rng), Samples({20, 2, 5, 5}, 0.5f), 40);
 }
 
 }  // namespace

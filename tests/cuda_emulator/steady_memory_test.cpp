@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 #include <taut/cuda/cuda.hpp>
 #include <taut/data/data_loader.hpp>
-#include <taut/nn/batch_norm2d.hpp>
-#include <taut/nn/linear.hpp>
 #include <taut/optim/sgd.hpp>
 #include <taut/train/fit.hpp>
 
-#include <utility>
 #include <vector>
+
+#include "small_net.hpp"
 
 namespace taut::test {
 namespace {
@@ -29,25 +28,6 @@ struct Images {
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<float>(rng.uniform()) + (i / pixels == label ? 1.0f : 0.0f);
     return index % 3;
-  }
-};
-
-/// A residual block and a classifier.
-template <AnyTensor T> struct Net {
-  nn::Conv2d<T> conv1, conv2;
-  nn::BatchNorm2d<T> bn1, bn2;
-  nn::Linear<T> fc;
-
-  static Net make() {
-    Rng rng{1};
-    auto first = nn::Conv2d<T>::make(3, 16, 3, rng, {.stride = 2, .padding = 1, .bias = false});
-    auto second = nn::Conv2d<T>::make(16, 16, 3, rng, {.padding = 1, .bias = false});
-    return {std::move(first), std::move(second), nn::BatchNorm2d<T>::make(16), nn::BatchNorm2d<T>::make(16),
-            nn::Linear<T>::make(16, 3, rng)};
-  }
-  T operator()(const T& x, Mode mode) const {
-    const T y = bn1.relu(conv1(x), mode);
-    return fc(global_avg_pool2d(bn2.add_relu(conv2(y), y, mode)));
   }
 };
 
@@ -80,7 +60,8 @@ template <class E> class CudaSteadyMemory : public testing::Test {
   static constexpr std::int64_t batch_size = 144 / sizeof(E);
   cuda::Prefetched<data::DataLoader<Images>, E> loader{
       data::DataLoader{Images{batch_size}, {.batch_size = batch_size}}};
-  Net<Grad<T>> model = Net<Grad<T>>::make();
+  Rng rng{1};
+  SmallNet<Grad<T>> model = SmallNet<Grad<T>>::make(3, 16, 3, 2, rng);
   optim::Sgd sgd{model, {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4}};
   Recorder recorder;
 };

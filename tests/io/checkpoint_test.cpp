@@ -7,8 +7,9 @@
 #include <taut/optim/ema.hpp>
 #include <taut/optim/sgd.hpp>
 
-#include <cstdio>
 #include <string>
+
+#include "../temporary_directory.hpp"
 
 using namespace taut;
 using G = Grad<CpuArray>;
@@ -32,8 +33,8 @@ float train_step(const nn::Mlp<G>& model, optim::Optimizer& optimizer, std::uint
 
 class Checkpoint : public testing::Test {
  protected:
-  const std::string path = testing::TempDir() + "checkpoint_test.safetensors";
-  void TearDown() override { std::remove(path.c_str()); }
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "checkpoint.safetensors";
 };
 
 template <class Optimizer, class Rule>

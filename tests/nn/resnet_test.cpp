@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "../temporary_directory.hpp"
+
 using namespace taut;
 using G = Grad<CpuArray>;
 
@@ -249,13 +251,13 @@ TEST(BatchNorm2d, StatisticsAreSavedAndLoadedButNotTrained) {
   Rng rng{1};
   auto net = nn::cifar_resnet<G>(8, 10, rng);
   net(images(4, 16), Mode::train);
-  const std::string path = testing::TempDir() + "resnet_test.safetensors";
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "model.safetensors";
   io::save(net, path);
   auto other = nn::cifar_resnet<CpuArray>(8, 10, rng);
   io::load(other, path);
   EXPECT_EQ(other(images(2, 16), Mode::eval).to_host(), net(images(2, 16), Mode::eval).to_host());
   EXPECT_EQ(parameters(net).size() + 2 * 9, named_tensors(net).size());
-  std::remove(path.c_str());
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <functional>
+
+#include "../temporary_directory.hpp"
 
 namespace taut {
 namespace {
@@ -183,12 +184,12 @@ TEST(ToyBackend, ExchangesModelsWithTheCpu) {
   const auto x_single = CpuArray::from_host(std::vector<float>(values.begin(), values.end()), x.shape());
   EXPECT_LT(distance(y, single(x_single)), 1e-5);
 
-  const std::string path = testing::TempDir() + "toy_backend.safetensors";
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "model.safetensors";
   io::save(model, path);
   Rng other{1};
   auto loaded = Classifier<Double>::make(other);
   io::load(loaded, path);
-  std::filesystem::remove(path);
   EXPECT_EQ(distance(loaded.hidden.weight, model.hidden.weight), 0);
   EXPECT_EQ(distance(*loaded.out.bias, *model.out.bias), 0);
 
